@@ -1,0 +1,151 @@
+"""The seams: what each layer needs of the one below it. The contracts live here; implementations say only how they
+differ.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zope.interface import Attribute, Interface
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from twisted.internet.defer import Deferred
+
+    from hivesub.records import (
+        ContinueRequest,
+        Control,
+        Init,
+        RecordDict,
+        Result,
+        SignalKind,
+        StartRequest,
+        TodoState,
+        TurnEnd,
+        TurnSpec,
+    )
+
+
+class ITurn(Interface):
+    """One claude process, from spawn to exit."""
+
+    mark: str = Attribute("The value of HIVESUB_TURN in the child's environment: random, no secret.")
+    pid: int | None = Attribute("The child's process id while it lives, else None.")
+    last_event_at: float | None = Attribute(
+        "Monotonic seconds of the last byte read; the spawn's at first; None once ended."
+    )
+    control: Control = Attribute("A `hivesub.records.Control`.")
+    init: Init | None = Attribute("The last `hivesub.records.Init` seen, or None.")
+    result: Result | None = Attribute("The last `hivesub.records.Result` seen, or None.")
+    escalated: bool = Attribute("Whether the child needed more than the first signal of the kill ladder.")
+    bytes_read: int = Attribute("Bytes read from stdout and stderr so far.")
+
+    def when_under_way() -> Deferred[None]:
+        """Wait for the turn to be under way.
+
+        :returns: fires with None at the first `init` event, or when the turn has ended before one. Each call gives its
+            own Deferred; cancelling it forgets the wait and leaves the turn alone.
+        """
+
+    def when_ended() -> Deferred[TurnEnd]:
+        """Wait for the end.
+
+        :returns: fires once the process is gone and its output read. Each call gives its own Deferred; cancelling it
+            leaves the turn alone. Never errbacks.
+        """
+
+    def stop(reason: str) -> None:
+        """Begin the kill ladder (spec 3.4), once; later calls and calls after the end change nothing.
+
+        :param reason: a clause for `detail`, such as ``interrupted by the agent``.
+        """
+
+
+class ITurnSource(Interface):
+    """Starts turns."""
+
+    def spawn(spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
+        """Start one claude process.
+
+        :param signalled: called with (kind, message, report_file) for each signal that came by this turn's URL; gives
+            the note for the answer.
+        :returns: fires with the turn once the process exists. Cancelling before that starts none.
+        :raises SpawnError: (as a failure) when no process could be made; nothing is left behind.
+        """
+
+
+class ISignalTarget(Interface):
+    """What a living signal token stands for: one turn of one subagent."""
+
+    def request_began() -> None:
+        """Note that a request came by this turn's URL: the turn's end waits a little for it."""
+
+    def request_ended() -> None:
+        """Note that the answer to such a request was given, or its client is gone."""
+
+    def signal(kind: SignalKind, message: str, report_file: str | None) -> str:
+        """Record a claim by the subagent; gives the note for the answer."""
+
+
+class ITokens(Interface):
+    """Signal tokens: at least 256 random bits, alive from mint to revoke."""
+
+    def mint(target: ISignalTarget) -> str:
+        """A new token, in URL-safe characters, that resolves to the target."""
+
+    def resolve(token: str) -> ISignalTarget | None:
+        """What a token stands for, or None for whatever is not a living token."""
+
+    def revoke(token: str) -> None:
+        """From now on the token resolves to nothing. Unknown tokens are ignored."""
+
+
+class IFleet(Interface):
+    """Names and their subagents: what the four tools mean."""
+
+    def start(request: StartRequest) -> Deferred[RecordDict]:
+        """Start a subagent (spec 3.1).
+
+        :returns: fires with the answer's fields, `subagent` and `replaced_session_id` where one was replaced, once the
+            process exists. Cancelling forgets the answer; the run goes on.
+        :raises HivesubError: (as a failure) when refused; nothing changed.
+        """
+
+    def resume(request: ContinueRequest) -> Deferred[RecordDict]:
+        """Continue a subagent (spec 3.2), as `start`; `previous_signal` where the previous turn was killed."""
+
+    def status(name: str | None, wait_s: float, result: bool) -> Deferred[RecordDict]:
+        """Tell of one subagent or all (spec 3.3): `{"subagents": [record, …]}`, with `counts` when no name is given."""
+
+    def interrupt(name: str) -> Deferred[RecordDict]:
+        """Stop a run (spec 3.4): `{"subagent": record, "escalated": bool}`."""
+
+
+class IOutbox(Interface):
+    """Takes todos for delivery and tells what became of them."""
+
+    def push(todo: RecordDict, changed: Callable[[TodoState], None]) -> None:
+        """Keep a todo in the state directory, then deliver it to each sink. Never blocks, never raises.
+
+        :param todo: the whole JSON object (spec section 7).
+        :param changed: called at each change of what became of it (the worst of all sinks).
+        """
+
+
+class IReport(Interface):
+    """Appends to report files."""
+
+    def append(path: str, text: str, within: str | None) -> Deferred[None]:
+        """Append text whole to a regular file, creating it but no folder.
+
+        :param within: when given, the directory that the path must resolve inside of, checked again at the append.
+        :raises AppendError: (as a failure) says which path and why.
+        """
+
+
+class IRedactor(Interface):
+    """Knows the daemon's secrets."""
+
+    def redact(text: str) -> str:
+        """The text with each known secret, and whatever looks like a signal URL, replaced."""

@@ -1,0 +1,227 @@
+"""The values that pass between layers: frozen, without behaviour beyond their own reading. Owns no I/O.
+
+Times are aware UTC datetimes; durations are seconds. `Signal` here is what a subagent reported, never a Unix signal.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from attrs import field, frozen
+
+
+class Outcome(StrEnum):
+    """What was observed of a turn's end (spec section 1)."""
+
+    FINISHED = "finished"
+    FAILED = "failed"
+    KILLED = "killed"
+
+
+class State(StrEnum):
+    """The state of a subagent, as `status` names it (spec 3.3)."""
+
+    RUNNING = "running"
+    IDLE = "idle"
+    BLOCKED = "blocked"
+    KILLED = "killed"
+    FAILED = "failed"
+
+
+class StopKind(StrEnum):
+    """Why no further turn follows (spec 3.3)."""
+
+    TURN_ENDED = "turn_ended"
+    GOAL_REACHED = "goal_reached"
+    NEED_HELP = "need_help"
+    TURN_CAP = "turn_cap"
+    KILLED = "killed"
+    FAILED = "failed"
+    BUDGET_SPENT = "budget_spent"
+    NO_CONTROL = "no_control"
+
+
+class SignalKind(StrEnum):
+    """The two things a subagent can say about itself (spec section 4)."""
+
+    GOAL_REACHED = "goal_reached"
+    NEED_HELP = "need_help"
+
+
+class Control(StrEnum):
+    """Whether the subagent reached its signal route, as `init` said or as its first request showed."""
+
+    CONNECTED = "connected"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class TodoState(StrEnum):
+    """What became of the todo of a subagent's last run; with several sinks, the worst of them."""
+
+    NONE = "none"
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    UNDELIVERED = "undelivered"
+
+
+@frozen(kw_only=True)
+class Signal:
+    """A claim by a subagent: labelled as one wherever it is shown."""
+
+    kind: SignalKind
+    message: str
+    at: datetime
+
+
+@frozen(kw_only=True)
+class StopReason:
+    """Why a run goes no further."""
+
+    kind: StopKind
+    message: str
+
+
+@frozen(kw_only=True)
+class Init:
+    """Claude's `init` event: what the session really got.
+
+    `session_id`, `cwd`: as claude names them, or None when absent. `tools`: the built-in and MCP tool names, in
+    claude's order. `mcp_servers`: server name -> status (`connected`, `failed`, …).
+    """
+
+    session_id: str | None
+    cwd: str | None
+    tools: tuple[str, ...]
+    mcp_servers: dict[str, str]
+
+
+@frozen(kw_only=True)
+class Result:
+    """The facts of one `result` event. `text` is cut at 100,000 characters (`text_cut` says so). Costs are US dollars,
+    `total_cost_usd` the whole session's so far; the token counts are those of the last answer alone (claude-cli
+    measurements).
+    """
+
+    is_error: bool
+    subtype: str
+    text: str
+    text_cut: bool = False
+    errors: tuple[str, ...] = ()
+    terminal_reason: str | None = None
+    session_id: str | None = None
+    num_turns: int = 0
+    total_cost_usd: float | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@frozen(kw_only=True)
+class TurnSpec:
+    """All that one claude process is started with.
+
+    `prompt`: bytes for stdin, whole. `tools`: never empty. Exactly one of `session_id` (a new session's UUID) and
+    `resume` (id or title) is set. `max_budget_usd`: what is left for this turn, or None.
+    """
+
+    name: str
+    prompt: bytes = field(repr=False)
+    dir: Path
+    tools: tuple[str, ...]
+    session_id: str | None = None
+    resume: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    max_budget_usd: float | None = None
+    idle_timeout_s: float | None = None
+
+
+@frozen(kw_only=True)
+class TurnEnd:
+    """How one turn ended: what was observed, and the last facts of its stream.
+
+    `signal`: a name such as `SIGTERM`, or None. `exit_code`: None when the process died on a signal. `detail`:
+    redacted, at most 2,000 characters, "" when there is nothing to add. `under_way`: an `init` event was seen.
+    `error`: claude's own message where it gave one (for the error of a `continue`), "" otherwise. `budget_stop`:
+    claude stopped at its own `--max-budget-usd`.
+    """
+
+    outcome: Outcome
+    signal: str | None
+    exit_code: int | None
+    detail: str
+    ended_at: datetime
+    under_way: bool
+    error: str = ""
+    budget_stop: bool = False
+    lingered: bool = False
+    init: Init | None = None
+    result: Result | None = None
+    usage: TurnUsage | None = None
+
+
+@frozen(kw_only=True)
+class TurnUsage:
+    """What a turn's `result` events said it used.
+
+    `total_cost_usd`: the session's, cumulative. `since_usd`: this process's own, the sum of
+    `model_usage_since_last_result` over its results. Each is None when no result told it.
+    """
+
+    total_cost_usd: float | None = None
+    since_usd: float | None = None
+    claude_turns: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@frozen(kw_only=True)
+class Usage:
+    """What a run used so far; `cost_usd` is None while it cannot be told (no result yet)."""
+
+    cost_usd: float | None = None
+    claude_turns: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+@frozen(kw_only=True)
+class StartRequest:
+    """The arguments of `start`, checked (spec 3.1). `max_turns` is None without a goal."""
+
+    name: str
+    prompt: str = field(repr=False)
+    dir: str | None = None
+    goal: str | None = None
+    max_turns: int | None = None
+    report_file: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    max_budget_usd: float | None = None
+    idle_timeout_s: float | None = None
+    request_key: str | None = None
+
+
+@frozen(kw_only=True)
+class ContinueRequest:
+    """The arguments of `continue`, checked (spec 3.2). None means "not given"; `goal` "" asks for a single turn."""
+
+    name: str
+    prompt: str = field(repr=False)
+    dir: str | None = None
+    session_id: str | None = None
+    goal: str | None = None
+    max_turns: int | None = None
+    report_file: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    max_budget_usd: float | None = None
+    idle_timeout_s: float | None = None
+    request_key: str | None = None
+
+
+RecordDict = dict[str, Any]
+"""The JSON object that `status` calls a record (spec 3.3): str, int, float, bool, None, lists and dicts alone."""

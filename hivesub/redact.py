@@ -1,0 +1,96 @@
+"""Keeps the daemon's secrets out of what is shown: one redactor for details, errors and logs (spec sections 2 and
+5.3).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Iterable
+from urllib.parse import quote, quote_plus
+
+from zope.interface import implementer
+
+from hivesub.interfaces import IRedactor
+
+REDACTED = "[redacted]"
+
+MIN_SECRET_LENGTH = 8
+"""Shorter ones are not replaced: they occur by chance in ordinary text, and whoever uses them has no secret."""
+
+DEAD_TOKENS = 1000
+"""How many dead tokens are remembered: an old one may still stand in a late error text."""
+
+_SIGNAL_URL = re.compile(r"(/signal/mcp(?:/|%2[Ff]|\\/))[^\s\"'<>/?#&\\]+")
+# Something with a digit in it: `Bearer authentication failed` is plain English.
+_BEARER = re.compile(r"\b(Bearer\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
+
+
+@implementer(IRedactor)
+class Redactor:
+    """Knows secrets that live as long as the daemon, and signal tokens, living and lately dead.
+
+    A secret is found plain, as it stands inside a JSON string, and percent-encoded. Whatever follows `/signal/mcp/`
+    or `Bearer` is replaced, known or not.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._forms: set[str] = set()
+        self._pattern = _any_of(())
+        self._tokens: set[str] = set()
+        self._dead: OrderedDict[str, None] = OrderedDict()
+        self._lengths: set[int] = set()
+        self._runs = re.compile(r"(?!)")
+        for secret in secrets:
+            self.add(secret)
+
+    def add(self, secret: str) -> None:
+        """Learn a secret. Ones below `MIN_SECRET_LENGTH` characters are passed over."""
+        secret = secret.strip()
+        if len(secret) >= MIN_SECRET_LENGTH:
+            self._forms |= _forms(secret)
+            self._pattern = _any_of(self._forms)
+
+    def add_token(self, token: str) -> None:
+        """Learn a signal token, which is of URL-safe characters."""
+        self._tokens.add(token)
+        if len(token) not in self._lengths:
+            self._lengths.add(len(token))
+            self._runs = re.compile(rf"[A-Za-z0-9_-]{{{min(self._lengths)},}}")
+
+    def forget_token(self, token: str) -> None:
+        """Note a token's death; it is remembered until `DEAD_TOKENS` more have died."""
+        self._dead[token] = None
+        self._dead.move_to_end(token)
+        while len(self._dead) > DEAD_TOKENS:
+            self._tokens.discard(self._dead.popitem(last=False)[0])
+
+    def redact(self, text: str) -> str:
+        text = self._pattern.sub(REDACTED, text)
+        text = self._runs.sub(self._without_tokens, text)
+        text = _SIGNAL_URL.sub(rf"\g<1>{REDACTED}", text)
+        return _BEARER.sub(rf"\g<1>{REDACTED}", text)
+
+    def _without_tokens(self, run: re.Match[str]) -> str:
+        # Looked up by slices: one pattern of a thousand tokens would have to be compiled anew at every turn.
+        text = run[0]
+        for length in self._lengths:
+            starts = range(len(text) - length + 1)
+            for token in {text[start : start + length] for start in starts} & self._tokens:
+                text = text.replace(token, REDACTED)
+        return text
+
+
+def _forms(secret: str) -> set[str]:
+    """How a secret may stand in a text: plain, in a JSON string, in a URL, in a Python repr."""
+    escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]}
+    # A secret may hold lone surrogates where it was read as bytes of another encoding: they have no URL form.
+    encodable = secret.encode("utf-8", "surrogateescape")
+    return {secret, *escaped, quote(encodable), quote(encodable, safe=""), quote_plus(encodable)}
+
+
+def _any_of(forms: Iterable[str]) -> re.Pattern[str]:
+    # The longest first: a secret that begins with another must not leave its rest behind.
+    longest_first = sorted(forms, key=lambda form: (-len(form), form))
+    return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)")

@@ -1,0 +1,177 @@
+"""How the end of a run is put into words: one place, so that `status`, the todo and the report file say the same.
+
+Pure functions over a record (spec 3.3). Outcome and stop reason stay two sentences; what a subagent claims is quoted
+and labelled as a claim on every surface. Owns no layout: who shows a sentence decides where it stands.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hivesub.records import RecordDict
+
+KILLED = "killed mid-turn, not finished"
+"""What every surface calls a killed turn (spec section 7)."""
+
+UNVERIFIED = "self-reported, not verified"
+"""What every surface adds to `goal_reached` (spec section 4)."""
+
+CONTROL_FAILED = "Its signal route failed to connect, so it could not have reported anything."
+"""What is told of a run whose `control` is `failed`."""
+
+
+def valid_text(text: str) -> str:
+    """The text as UTF-8 can carry it: surrogate pairs joined, lone surrogates replaced by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def rfc3339(when: datetime) -> str:
+    """An aware datetime as RFC 3339 in UTC, to the millisecond, such as ``2031-05-06T07:08:09.123Z``."""
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def turn_phrase(record: RecordDict) -> str:
+    """``Turn 2 of 5``, or "" for a run without a budget of turns."""
+    if record.get("max_turns") is None:
+        return ""
+    return f"Turn {record.get('turn')} of {record['max_turns']}"
+
+
+def outcome_sentence(record: RecordDict) -> str:
+    """What was observed of the last turn, whatever was claimed; "" while no turn of the run has ended."""
+    last = record.get("last_turn")
+    if not last:
+        return ""
+    subject = turn_phrase(record) or "The turn"
+    notes = [_one_line(last.get("detail"))]
+    if last["outcome"] == "killed":
+        notes.insert(0, last.get("signal") or "")
+        return _sentence(f"{subject} was {KILLED}", notes)
+    if last["outcome"] == "failed":
+        code = last.get("exit_code")
+        # The detail often begins with the code already: it is told once.
+        if code is not None and f"exit code {code}" not in notes[0]:
+            notes.insert(0, f"exit code {code}")
+        return _sentence(f"{subject} failed", notes)
+    return _sentence(f"{subject} finished", notes)
+
+
+def stop_sentence(record: RecordDict) -> str:
+    """Why no further turn follows; "" while the run goes on."""
+    reason = record.get("stop_reason")
+    if not reason:
+        return ""
+    kind, message = reason["kind"], valid_text(reason.get("message") or "").strip()
+    if kind == "goal_reached":
+        return _quoting(f"The subagent reported its goal reached ({UNVERIFIED})", message)
+    if kind == "need_help":
+        return _quoting("The subagent is blocked and asks for help", message)
+    return _sentence(_plain_stop(kind, record), [_news(message, record)])
+
+
+def claims_sentence(record: RecordDict) -> str:
+    """The signals that the stop sentence does not tell, each labelled as a claim; "" when there are none."""
+    signals = list(record.get("signals") or ())
+    kind = (record.get("stop_reason") or {}).get("kind")
+    if signals and signals[-1]["kind"] == kind:
+        signals.pop()
+    claims = []
+    for signal in signals:
+        label = f"goal_reached ({UNVERIFIED})" if signal["kind"] == "goal_reached" else str(signal["kind"])
+        message = valid_text(signal.get("message") or "").strip()
+        claims.append(f'{label}: "{message}"' if message else label)
+    return f"During the run it also signalled {'; then '.join(claims)}." if claims else ""
+
+
+def title_words(record: RecordDict) -> str:
+    """How a run ended in a few words that follow the subagent's name, such as ``is blocked and asks for help``."""
+    kind = (record.get("stop_reason") or {}).get("kind")
+    if record.get("state") == "killed":
+        return f"was {KILLED}" if _last_outcome(record) == "killed" else "was stopped between two turns"
+    if record.get("state") == "failed":
+        return "failed"
+    if record.get("state") == "blocked":
+        return "is blocked and asks for help"
+    return {
+        "goal_reached": f"reports its goal reached ({UNVERIFIED})",
+        "turn_cap": f"stopped at its limit of {_turns(record)}, goal not reported reached",
+        "budget_spent": "stopped, its budget spent",
+        "no_control": "stopped, its signal route did not connect",
+    }.get(str(kind), "finished its turn")
+
+
+def report_sentence(record: RecordDict) -> str:
+    """Where the report is and what went wrong with it; "" when no report was asked for and nothing went wrong."""
+    path, error = valid_text(record.get("report_file") or ""), _one_line(record.get("report_error"))
+    parts = [f"Report file: {path}"] if path else []
+    if error:
+        parts.append(_stopped(f"Report error: {error}"))
+    return "\n".join(parts)
+
+
+def _plain_stop(kind: str, record: RecordDict) -> str:
+    never = "; the goal was never reported reached" if record.get("goal") else ""
+    between = _last_outcome(record) == "finished"
+    if kind == "turn_cap":
+        return (
+            f"The harness limit of {_turns(record)} was reached{never or '; the goal was never reported reached'}, "
+            "and the work stopped where it had got to"
+        )
+    if kind == "budget_spent":
+        return f"The run's budget in dollars is spent{never}, and the work stopped where it had got to"
+    if kind == "no_control":
+        return (
+            "The run stopped because claude could not connect to its signal route: no turn could have reported the goal"
+        )
+    if kind == "killed":
+        return "The run was stopped before its next turn" if between else "The run stopped because its turn was killed"
+    if kind == "failed":
+        return "The next turn could not be started" if between else "The run stopped because its turn failed"
+    return "The run was a single turn, so no further one follows"
+
+
+def _news(message: str, record: RecordDict) -> str:
+    """What a stop reason's message adds: nothing where it repeats the outcome's detail, or where our sentence says it
+    all."""
+    if record["stop_reason"]["kind"] in {"turn_cap", "budget_spent", "no_control", "turn_ended"}:
+        return ""
+    line = _one_line(message)
+    known = _one_line((record.get("last_turn") or {}).get("detail")).casefold()
+    words = line.casefold().rstrip(".")
+    return "" if words in known or (known and known.rstrip(".") in words) else line
+
+
+def _last_outcome(record: RecordDict) -> str | None:
+    last = record.get("last_turn")
+    return str(last["outcome"]) if last else None
+
+
+def _turns(record: RecordDict) -> str:
+    count = record.get("max_turns")
+    return "1 turn" if count == 1 else f"{count} turns"
+
+
+def _one_line(text: object) -> str:
+    return " ".join(valid_text(str(text or "")).split())
+
+
+def _sentence(head: str, notes: list[str]) -> str:
+    told = "; ".join(note for note in notes if note)
+    return _stopped(f"{head}: {told}" if told else head)
+
+
+def _quoting(head: str, message: str) -> str:
+    # Quoted, so that nobody takes the subagent's words for the daemon's.
+    return f"{head}: {_quoted(message)}" if message else f"{head}."
+
+
+def _quoted(message: str) -> str:
+    return f'"{message}"' if message.endswith((".", "!", "?")) else f'"{message}".'
+
+
+def _stopped(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
