@@ -1,0 +1,115 @@
+"""Single events of claude's stream: JSON text to facts, whatever the types inside. Pure; which line holds what is
+`stream`'s to find.
+
+Each reader leaves out what is of another type than measured (claude 2.1.332) and never raises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from hivesub.records import Init, Result
+
+TEXT_LIMIT = 100_000
+"""Characters kept of any text that claude wrote (spec 5.4)."""
+
+_NAME_LIMIT = 1000
+_BOM = b"\xef\xbb\xbf"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]{0,100}\]")
+
+
+def parse_event(line: bytes | bytearray) -> dict[str, Any]:
+    """The JSON object that a line is, or an empty one."""
+    try:
+        event = json.loads(line.removeprefix(_BOM).decode("utf-8", "replace"), parse_int=_integer)
+    except (ValueError, RecursionError):
+        return {}
+    return event if isinstance(event, dict) else {}
+
+
+def read_init(event: dict[str, Any]) -> Init:
+    """The facts of an `init` event; fields of another type than expected are left out."""
+    servers = event.get("mcp_servers")
+    tools = event.get("tools")
+    return Init(
+        session_id=_name(event.get("session_id")),
+        cwd=_name(event.get("cwd")),
+        tools=tuple(_clean(tool) for tool in tools if isinstance(tool, str)) if isinstance(tools, list) else (),
+        mcp_servers={
+            _clean(server["name"]): _clean(server["status"])
+            for server in (servers if isinstance(servers, list) else ())
+            if isinstance(server, dict)
+            and isinstance(server.get("name"), str)
+            and isinstance(server.get("status"), str)
+        },
+    )
+
+
+def read_result(event: dict[str, Any]) -> Result:
+    """The facts of a `result` event. One that does not say `is_error` is an error unless its subtype is `success`."""
+    subtype, text, errors, usage = (event.get(key) for key in ("subtype", "result", "errors", "usage"))
+    said_error = event.get("is_error")
+    usage = usage if isinstance(usage, dict) else {}
+    return Result(
+        is_error=said_error if isinstance(said_error, bool) else subtype != "success",
+        subtype=_name(subtype) or "",
+        text=_clean(text) if isinstance(text, str) else "",
+        text_cut=isinstance(text, str) and len(text) > TEXT_LIMIT,
+        errors=tuple(_clean(error) for error in errors if isinstance(error, str)) if isinstance(errors, list) else (),
+        terminal_reason=_name(event.get("terminal_reason")),
+        session_id=_name(event.get("session_id")),
+        num_turns=_count(event.get("num_turns")),
+        total_cost_usd=_cost(event.get("total_cost_usd")),
+        input_tokens=_count(usage.get("input_tokens")),
+        output_tokens=_count(usage.get("output_tokens")),
+    )
+
+
+def cost_since_last_result(event: dict[str, Any]) -> float | None:
+    """What this process spent since its last result, in dollars over all models; None when a `result` event does not
+    tell.
+    """
+    models = event.get("model_usage_since_last_result")
+    if not isinstance(models, dict):
+        return None
+    costs = (_cost(model.get("costUSD")) for model in models.values() if isinstance(model, dict))
+    return sum(cost for cost in costs if cost is not None)
+
+
+def is_interruption(event: dict[str, Any]) -> bool:
+    """Whether a user event is claude's own note; the same words in a tool's output stand deeper and do not count."""
+    message = event.get("message")
+    if not isinstance(message, dict) or event.get("parent_tool_use_id"):
+        return False
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+    return any(isinstance(text, str) and _INTERRUPTED.fullmatch(text.strip()) for text in texts)
+
+
+def _integer(digits: str) -> int | float:
+    # Python refuses to read integers of thousands of digits, and one absurd number must not cost us the whole event.
+    return int(digits) if len(digits) < 19 else float(digits)
+
+
+def _clean(text: str) -> str:
+    """Cut to the limit, and valid Unicode: whatever we write of it has to be valid UTF-8."""
+    return _SURROGATES.sub("\ufffd", text[:TEXT_LIMIT])
+
+
+def _name(value: object) -> str | None:
+    return _clean(value) if isinstance(value, str) and 0 < len(value) <= _NAME_LIMIT else None
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _cost(value: object) -> float | None:
+    """Dollars, or None for what is no finite amount."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e9:
+        return None
+    return float(value)

@@ -1,0 +1,244 @@
+"""How a turn ended: the verdict on one claude process, from what was observed of it (spec 5.3).
+
+Owns the rules and their words, pure and in one place; observing the exit and reading the output are others' work.
+Neither the exit code alone nor the death signal alone tells a finished turn from a cut one: after SIGINT claude exits
+0, after SIGTERM with code 143 (measured, claude 2.1.332).
+"""
+
+from __future__ import annotations
+
+import signal as signals
+from collections.abc import Callable
+from datetime import datetime
+
+from attrs import frozen
+
+from hivesub.records import Outcome, Result, TurnEnd
+from hivesub.turns.stream import Stream
+
+DETAIL_LIMIT = 2000
+"""Characters of `TurnEnd.detail`, the note of the cut included (spec 5.3)."""
+
+_CUT_NOTE = " … (cut)"
+_STDERR_SHARE = 800
+
+# Signals that end no process by default: an exit code of 128 plus one of these is no trace of a signal.
+_HARMLESS = frozenset(
+    {"SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGWINCH", "SIGINFO"}
+)
+
+
+@frozen(kw_only=True)
+class _Observed:
+    exit_code: int | None
+    signal: int | None
+    stream: Stream
+    stderr_tail: str
+    our_stop: str | None
+    last_sent_signal: int | None
+    lingered: bool
+    no_tools: bool
+    asked_tools: tuple[str, ...]
+    redact: Callable[[str], str]
+
+
+@frozen
+class _Verdict:
+    outcome: Outcome
+    detail: str
+    signal: str | None = None
+    error: str = ""
+    budget_stop: bool = False
+
+
+def judge(
+    *,
+    exit_code: int | None,
+    signal: int | None,
+    stream: Stream,
+    ended_at: datetime,
+    redact: Callable[[str], str],
+    stderr_tail: str = "",
+    our_stop: str | None = None,
+    last_sent_signal: int | None = None,
+    lingered: bool = False,
+    lingered_result: Result | None = None,
+    no_tools: bool = False,
+    asked_tools: tuple[str, ...] = (),
+) -> TurnEnd:
+    """The end of a turn, from what was seen of it.
+
+    :param exit_code: as the wait told it; None when the process died on a signal, and, with `signal` None too, when
+        nobody could tell.
+    :param signal: the number of the signal that it died on, or None.
+    :param stream: its stdout, finished.
+    :param redact: replaces the daemon's secrets in a text; what is cut is cut after it, so that no half of a secret
+        is left.
+    :param stderr_tail: the end of its stderr, unredacted.
+    :param our_stop: why we stopped it, a clause such as `interrupted by the agent`, or None.
+    :param last_sent_signal: the number of the last signal that we sent, or None.
+    :param lingered: it was ended by us since it stayed after its result.
+    :param lingered_result: the result it had then: what it writes under our signals does not count. None: the last one.
+    :param no_tools: it was ended by us since `init` listed none of `asked_tools`, the built-ins asked for.
+    """
+    result = lingered_result if lingered and lingered_result is not None else stream.result
+    observed = _Observed(
+        exit_code=exit_code,
+        signal=signal,
+        stream=stream,
+        stderr_tail=redact(stderr_tail),
+        our_stop=our_stop,
+        last_sent_signal=last_sent_signal,
+        lingered=lingered,
+        no_tools=no_tools,
+        asked_tools=asked_tools,
+        redact=redact,
+    )
+    verdict = _verdict(observed, result)
+    return TurnEnd(
+        outcome=verdict.outcome,
+        signal=verdict.signal,
+        exit_code=exit_code,
+        detail=_cut(redact(verdict.detail), DETAIL_LIMIT),
+        ended_at=ended_at,
+        under_way=stream.inits > 0,
+        error=_cut(redact(verdict.error), DETAIL_LIMIT),
+        budget_stop=verdict.budget_stop,
+        lingered=lingered,
+        init=stream.init,
+        result=result,
+        usage=stream.usage,
+    )
+
+
+def signal_name(number: int) -> str:
+    """`SIGTERM` for 15; `SIGRTMIN+3` for the real-time ones; `signal N` for what this system has no name for."""
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        first, last = getattr(signals, "SIGRTMIN", 0), getattr(signals, "SIGRTMAX", -1)
+        return f"SIGRTMIN+{number - first}" if first < number <= last else f"signal {number}"
+
+
+def signal_of_exit_code(exit_code: int | None) -> str | None:
+    """The name of the signal n that an exit code of 128+n speaks of, or None; only signals that end a process count."""
+    if exit_code is None or not 128 < exit_code < 256:
+        return None
+    name = signal_name(exit_code - 128)
+    return None if name in _HARMLESS or not name.startswith("SIG") else name
+
+
+def _verdict(observed: _Observed, result: Result | None) -> _Verdict:
+    good = result is not None and not result.is_error
+    if observed.no_tools:
+        return _no_tools(observed)
+    if observed.lingered and good:
+        said = "lingered: its result was good, then it neither wrote nor exited and was ended by the daemon"
+        return _Verdict(Outcome.FINISHED, said)
+    if observed.lingered and result is not None:
+        return _failed(observed, result, "stayed after its result and was ended by the daemon")
+    signal = signal_name(observed.signal) if observed.signal is not None else signal_of_exit_code(observed.exit_code)
+    if observed.our_stop is not None:
+        return _stopped_by_us(observed, observed.our_stop, signal, good)
+    if signal is not None:
+        return _killed_from_elsewhere(observed, signal, good)
+    if observed.exit_code == 0 and (observed.stream.user_interrupted or _aborted(result)):
+        return _interrupted_from_elsewhere(good)
+    if observed.exit_code == 0 and good:
+        return _Verdict(Outcome.FINISHED, "")
+    if result is not None and result.subtype == "error_max_budget_usd":
+        said = _own_words(result) or "its --max-budget-usd was reached"
+        return _Verdict(Outcome.FINISHED, f"stopped by claude at its --max-budget-usd: {said}", budget_stop=True)
+    return _failed(observed, result)
+
+
+def _no_tools(observed: _Observed) -> _Verdict:
+    init = observed.stream.init
+    got = ", ".join(tool for tool in init.tools[:100] if not tool.startswith("mcp__")) if init is not None else ""
+    said = f"claude offers none of the tools asked for ({', '.join(observed.asked_tools)}); it lists: {got or 'none'}"
+    return _Verdict(Outcome.FAILED, f"{said}. The daemon ended the turn", error=said)
+
+
+def _stopped_by_us(observed: _Observed, reason: str, signal: str | None, good: bool) -> _Verdict:
+    if signal is None and observed.last_sent_signal is not None:
+        signal = signal_name(observed.last_sent_signal)
+    parts = [reason]
+    if observed.exit_code is not None:
+        parts.append(f"exit code {observed.exit_code}")
+    if good:
+        parts.append("a good result had been written before")
+    return _Verdict(Outcome.KILLED, "; ".join(parts), signal)
+
+
+def _killed_from_elsewhere(observed: _Observed, signal: str, good: bool) -> _Verdict:
+    how = (
+        f"died on {signal}"
+        if observed.exit_code is None
+        else f"exit code {observed.exit_code}, which stands for {signal}"
+    )
+    parts = [f"{how}; the daemon did not send it"]
+    if good:
+        parts.append("a good result had been written before")
+    return _Verdict(Outcome.KILLED, "; ".join(parts + _stderr_part(observed)), signal)
+
+
+def _interrupted_from_elsewhere(good: bool) -> _Verdict:
+    parts = ["interrupted by a SIGINT that the daemon did not send; exit code 0"]
+    if good:
+        parts.append("a good result had been written before")
+    return _Verdict(Outcome.KILLED, "; ".join(parts), "SIGINT")
+
+
+def _aborted(result: Result | None) -> bool:
+    """Whether a result only says that claude was interrupted: `aborted_streaming` or `aborted_tools` (measured)."""
+    return result is not None and result.is_error and (result.terminal_reason or "").startswith("aborted_")
+
+
+def _failed(observed: _Observed, result: Result | None, what: str | None = None) -> _Verdict:
+    own_words = observed.redact(_own_words(result))
+    if what is None:
+        what = "its exit was not observed" if observed.exit_code is None else f"exit code {observed.exit_code}"
+        if result is None and observed.exit_code == 0:
+            what = "exit 0 without a result"
+        elif result is not None and not result.is_error:
+            what += " after a good result"
+    if _overflowed(result):
+        what = f"context overflow: the session outgrew the model's context; the daemon does not compact ({what})"
+    said = f"{what}: {_cut(own_words, DETAIL_LIMIT // 2)}" if own_words else what
+    error = own_words or _last_words(observed.stderr_tail)
+    return _Verdict(Outcome.FAILED, "; ".join([said, *_stderr_part(observed, unless=own_words)]), error=error)
+
+
+def _own_words(result: Result | None) -> str:
+    """What claude said of its error: its `errors`, else the result's text, else the subtype. "" for a good result."""
+    if result is None or not result.is_error:
+        return ""
+    return "; ".join(error.strip() for error in result.errors if error.strip()) or result.text.strip() or result.subtype
+
+
+def _overflowed(result: Result | None) -> bool:
+    if result is None or not result.is_error:
+        return False
+    # Releases that lack `terminal_reason` say it in the result's text alone.
+    return result.terminal_reason == "prompt_too_long" or _own_words(result).lower().startswith("prompt is too long")
+
+
+def _last_words(stderr_tail: str) -> str:
+    """Claude's message off stderr: from its line `Error: …` on, which may go over several lines, else the last line."""
+    lines = [line for line in stderr_tail.splitlines() if line.strip()]
+    for index, line in enumerate(lines):
+        if line.startswith(("Error:", "error:")):
+            return "\n".join(lines[index:]).strip()
+    return lines[-1].strip() if lines else ""
+
+
+def _stderr_part(observed: _Observed, unless: str = "") -> list[str]:
+    """The end of stderr, the part that tells most; nothing when it only repeats `unless`."""
+    tail = observed.stderr_tail.strip()
+    if not tail or tail.removeprefix("Error:").strip() == unless.removeprefix("Error:").strip():
+        return []
+    return [f"stderr: {tail if len(tail) <= _STDERR_SHARE else '…' + tail[1 - _STDERR_SHARE :]}"]
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - len(_CUT_NOTE)] + _CUT_NOTE

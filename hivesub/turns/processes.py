@@ -1,0 +1,114 @@
+"""What a turn started, and how a signal reaches all of it.
+
+Claude's Bash tool gives each command a session of its own, so a signal to claude's process group misses them; after a
+SIGKILL they are handed to init, so the tree misses them too. What they keep is the environment: each turn's child
+carries a mark in `HIVESUB_TURN`. A `Kin` unites the three: the group, the tree and the mark.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+
+from hivesub.turns.command import MARK_VARIABLE
+
+_PROC = Path("/proc")
+
+
+def marked(prefix: str, *, proc: Path = _PROC) -> set[int]:
+    """The ids of the living processes whose `HIVESUB_TURN` begins with a prefix, this one left out.
+
+    Reads `/proc/*/environ` itself, as psutil takes ten times as long for it and this runs on the reactor. Where there
+    is no `/proc`, psutil is asked. Processes of other users cannot be read, and zombies have no environment: neither
+    is given.
+    """
+    if not proc.is_dir():
+        return {
+            process.pid
+            for process in psutil.process_iter(["environ"])
+            if ((process.info["environ"] or {}).get(MARK_VARIABLE, "")).startswith(prefix)
+            and process.pid != os.getpid()
+        }
+    wanted = f"{MARK_VARIABLE}={prefix}".encode()
+    found = set()
+    for entry in os.listdir(proc):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        try:
+            environ = (proc / entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if environ.startswith(wanted) or b"\0" + wanted in environ:
+            found.add(int(entry))
+    return found
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running()) and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+class Kin:
+    """A child and all that it started, as far as it can be found.
+
+    :param pid: the child's process id; also its group's, once `setsid` has run.
+    :param mark: the value of `HIVESUB_TURN` that it was given.
+    """
+
+    def __init__(self, pid: int, mark: str) -> None:
+        self._pid = pid
+        self._mark = mark
+        self._known: set[psutil.Process] = set()
+        try:
+            self._child: psutil.Process | None = psutil.Process(pid)
+        except psutil.Error:
+            self._child = None
+
+    def others(self) -> list[psutil.Process]:
+        """The living processes of this turn apart from the child: marked, or once seen below it.
+
+        `psutil.Process` compares by id and start time, so a reused id is never taken for one of them.
+        """
+        if self._child is not None:
+            try:
+                self._known.update(self._child.children(recursive=True))
+            except psutil.Error:
+                self._child = None  # it is gone: the mark has to find the rest
+        for pid in marked(self._mark) - {self._pid}:
+            try:
+                self._known.add(psutil.Process(pid))
+            except psutil.Error:
+                continue
+        self._known = {process for process in self._known if process.pid != self._pid and _alive(process)}
+        return sorted(self._known, key=lambda process: process.pid)
+
+    def send(self, number: int, *, child: bool) -> int:
+        """Send a signal to the child's group and to everything else that it started.
+
+        :param child: whether the child itself has not been seen to exit yet: afterwards its id may be another's.
+        :returns: how many others were signalled.
+        """
+        others = self.others()  # looked up first: they may lose their parent by the signal
+        if child:
+            _send_to_group(self._pid, number)
+        for process in others:
+            try:
+                process.send_signal(number)
+            except (psutil.Error, OSError):
+                continue
+        return len(others)
+
+
+def _send_to_group(pid: int, number: int) -> None:
+    """To the group where there is one already, else to the process: right after the spawn `setsid` has not run yet."""
+    try:
+        if os.getpgid(pid) == pid:
+            os.killpg(pid, number)
+        else:
+            os.kill(pid, number)
+    except ProcessLookupError:
+        pass

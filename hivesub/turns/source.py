@@ -1,0 +1,158 @@
+"""Starts turns: config file, token, environment, command and spawn, each undone when a later one fails.
+
+The spawn goes by posix_spawn whatever the daemon's size: `path=None`, the working directory by `env -C`, the session
+by `setsid`, the death with the daemon by `setpriv --pdeathsig`; each of these execs in place and so keeps the process
+id.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred
+from zope.interface import implementer
+
+from hivesub.errors import SpawnError
+from hivesub.interfaces import ISignalTarget, ITurnSource
+from hivesub.turns.command import child_environment, claude_argv, wrapped_argv
+from hivesub.turns.mcpconfig import config_json, remove_config, write_config
+from hivesub.turns.processes import Kin
+from hivesub.turns.stop import Ladder
+from hivesub.turns.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from twisted.internet.interfaces import IReactorProcess, IReactorTime
+
+    from hivesub.interfaces import IRedactor, ITokens, ITurn
+    from hivesub.records import SignalKind, TurnSpec
+    from hivesub.turns.claude import Claude
+    from hivesub.turns.command import Wrappers
+    from hivesub.turns.mcpconfig import Servers
+
+
+@implementer(ISignalTarget)
+class _Target:
+    """What a turn's token stands for. `turn` is set once the process exists; no request can come before."""
+
+    turn: Turn
+
+    def __init__(self, signalled: Callable[[SignalKind, str, str | None], str], used: Callable[[], None]) -> None:
+        self._signalled = signalled
+        self._used = used
+
+    def request_began(self) -> None:
+        self.turn.request_began()
+        self._used()
+
+    def request_ended(self) -> None:
+        self.turn.request_ended()
+
+    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> str:
+        return self._signalled(kind, message, report_file)
+
+
+@implementer(ITurnSource)
+class TurnSource:
+    """Spawns claude processes.
+
+    :param signal_url: gives the URL of the signal route for a token, as a subagent reaches it.
+    :param new_mark: gives a fresh value for `HIVESUB_TURN`.
+    :param config_dir: the directory of the per-session MCP config files.
+    """
+
+    def __init__(
+        self,
+        reactor: IReactorProcess,
+        clock: IReactorTime,
+        *,
+        now: Callable[[], datetime],
+        claude: Claude,
+        wrappers: Wrappers,
+        launcher: Sequence[str],
+        environ: Mapping[str, str],
+        servers: Servers,
+        config_dir: str,
+        tokens: ITokens,
+        redactor: IRedactor,
+        signal_url: Callable[[str], str],
+        new_mark: Callable[[], str],
+    ) -> None:
+        self._reactor = reactor
+        self._clock = clock
+        self._now = now
+        self._claude = claude
+        self._wrappers = wrappers
+        self._launcher = tuple(launcher)
+        self._environ = environ
+        self._servers = servers
+        self._config_dir = config_dir
+        self._tokens = tokens
+        self._redactor = redactor
+        self._signal_url = signal_url
+        self._new_mark = new_mark
+
+    def spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
+        return Deferred.fromCoroutine(self._spawn(spec, signalled))
+
+    async def _spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> ITurn:
+        program = await self._claude.program()
+        if not spec.dir.is_dir():
+            raise SpawnError(f"the directory {spec.dir} is not there (any more): pass a `dir` that exists")
+        mark = self._new_mark()
+        target = _Target(signalled, lambda: remove_config(config))
+        token = self._tokens.mint(target)
+        config = ""
+        try:
+            config = write_config(self._config_dir, spec.name, config_json(self._servers, self._signal_url(token)))
+            argv = wrapped_argv(
+                claude_argv(spec, claude=program.path, config_path=config, flags=program.flags),
+                dir=str(spec.dir),
+                wrappers=self._wrappers,
+                launcher=self._launcher,
+            )
+
+            def exited() -> None:
+                self._tokens.revoke(token)
+                remove_config(config)
+
+            turn = target.turn = Turn(
+                spec,
+                mark,
+                clock=self._clock,
+                now=self._now,
+                redact=self._redactor.redact,
+                make_ladder=lambda pid, clear: Ladder(self._clock, Kin(pid, mark), clear),
+                exited=exited,
+            )
+            environ = child_environment(self._environ, mark=mark)
+            self._reactor.spawnProcess(turn, argv[0], argv, env=environ, path=None)
+        except OSError as error:
+            self._undo(token, config)
+            raise SpawnError(_why(error)) from error
+        except BaseException:
+            self._undo(token, config)
+            raise
+        return turn
+
+    def _undo(self, token: str, config: str) -> None:
+        self._tokens.revoke(token)
+        if config:
+            remove_config(config)
+
+
+def _why(error: OSError) -> str:
+    advice = {
+        errno.EAGAIN: "the system's limit on processes is reached: wait for one to end, or raise it",
+        errno.EMFILE: "the daemon is out of file descriptors: wait for a run to end, or raise its limit",
+        errno.ENFILE: "the system is out of file descriptors",
+        errno.ENOMEM: "the system is out of memory",
+        errno.ENOSPC: "the disk of --runtime-dir is full",
+        errno.E2BIG: "the arguments and environment are too long for the system",
+    }.get(error.errno or 0, "")
+    name = f" ({os.fspath(error.filename)})" if isinstance(error.filename, str) else ""
+    return f"no process could be started: {error.strerror or error}{name}" + (f"; {advice}" if advice else "")

@@ -1,0 +1,160 @@
+"""Claude's output, read for the few events that matter: `init`, `result`, background tasks, an interruption by the
+user.
+
+Owns reading bytes into facts, within bounded memory; holds no clock and no verdict: how the turn ended is `outcome`'s
+to say. The stream's shape is that of `claude -p --verbose --output-format stream-json` (measured, claude 2.1.332):
+one JSON object a line. Whatever else comes is counted and passed over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hivesub.records import Init, Result, TurnUsage
+from hivesub.turns.events import cost_since_last_result, is_interruption, parse_event, read_init, read_result
+
+LINE_LIMIT_BYTES = 8 * 1024 * 1024
+"""A longer line is dropped unread up to its newline: no event that we look for is near this size."""
+
+_TAIL_LIMIT_BYTES = 8192
+
+# A line without any of these holds no fact, and the search for them costs a small part of what parsing does. In JSON
+# text a quote inside a string is escaped, so a quoted word can only be a whole key or value.
+_MARKS = (b'"result"', b'"system"', b"interrupted by user")
+_MARKS_ONCE_INTERRUPTED = (*_MARKS, b'"assistant"')
+
+
+class Stream:
+    """One turn's stdout, fed in pieces of any size. Nothing that is fed to it makes it raise.
+
+    `bytes_read`, `lines`: all that came, dropped lines among them. `init`, `result`: the last of each; `inits`,
+    `results`: how many. `usage`: turns and tokens summed over the results, the cost as last told. `background_tasks`:
+    how many live ones the last list of them held. `answered`: a result came after the last init; until then more work
+    is under way, even where an earlier result was good (a resume after cut background work begins with one, measured).
+    `user_interrupted`: the last word is claude's note of an interruption; an answer or a result of another kind that
+    comes later clears it.
+    """
+
+    def __init__(self, line_limit_bytes: int = LINE_LIMIT_BYTES) -> None:
+        self.bytes_read = 0
+        self.lines = 0
+        self.init: Init | None = None
+        self.inits = 0
+        self.result: Result | None = None
+        self.results = 0
+        self.answered = False
+        self.usage = TurnUsage()
+        self.background_tasks = 0
+        self.user_interrupted = False
+        self._line_limit_bytes = line_limit_bytes
+        self._open_line = bytearray()
+        self._dropping = False
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece of output."""
+        self.bytes_read += len(data)
+        last = data.rfind(b"\n")
+        if last < 0:
+            self._keep(data)
+            return
+        self.lines += data.count(b"\n")
+        start = 0
+        if self._open_line or self._dropping:
+            start = data.find(b"\n") + 1
+            self._keep(data[:start])
+            self._end_open_line()
+        if self._worth_reading(data, start, last):
+            for line in data[start:last].split(b"\n"):
+                self._read(line)
+        if last + 1 < len(data):
+            self._keep(data[last + 1 :])
+
+    def finish(self) -> None:
+        """Take the end of the output: a last line without a newline is a line."""
+        if self._open_line or self._dropping:
+            self.lines += 1
+            self._end_open_line()
+
+    def _keep(self, piece: bytes) -> None:
+        if self._dropping:
+            return
+        if len(self._open_line) + len(piece) > self._line_limit_bytes:
+            self._dropping = True
+            self._open_line = bytearray()
+            return
+        self._open_line += piece
+
+    def _end_open_line(self) -> None:
+        line, self._open_line, self._dropping = self._open_line, bytearray(), False
+        self._read(line)
+
+    def _worth_reading(self, data: bytes | bytearray, start: int, end: int) -> bool:
+        for mark in _MARKS_ONCE_INTERRUPTED if self.user_interrupted else _MARKS:
+            if data.find(mark, start, end) >= 0:
+                return True
+        return False
+
+    def _read(self, line: bytes | bytearray) -> None:
+        if len(line) > self._line_limit_bytes or not self._worth_reading(line, 0, len(line)):
+            return
+        event = parse_event(line)
+        match event.get("type"):
+            case "system":
+                self._system(event)
+            case "result":
+                self._result(event)
+            case "user":
+                self.user_interrupted = self.user_interrupted or is_interruption(event)
+            case "assistant":
+                self.user_interrupted = False
+
+    def _system(self, event: dict[str, Any]) -> None:
+        match event.get("subtype"):
+            case "init":
+                self.init = read_init(event)
+                self.inits += 1
+                self.answered = False
+            case "background_tasks_changed":
+                tasks = event.get("tasks")
+                if isinstance(tasks, list):
+                    self.background_tasks = len(tasks)
+
+    def _result(self, event: dict[str, Any]) -> None:
+        self.result = result = read_result(event)
+        self.results += 1
+        self.answered = True
+        # After an interruption claude may still write a result, and that one only repeats it.
+        if result.subtype != "error_during_execution":
+            self.user_interrupted = False
+        so_far, since = self.usage, cost_since_last_result(event)
+        # A resume that finds nothing prints a result of cost 0 before any init: it tells nothing about the session.
+        total = result.total_cost_usd if self.inits else None
+        self.usage = TurnUsage(
+            total_cost_usd=so_far.total_cost_usd if total is None else total,
+            since_usd=so_far.since_usd if since is None else (so_far.since_usd or 0.0) + since,
+            claude_turns=so_far.claude_turns + result.num_turns,
+            input_tokens=so_far.input_tokens + result.input_tokens,
+            output_tokens=so_far.output_tokens + result.output_tokens,
+        )
+
+
+class Tail:
+    """The end of a stream of bytes, such as stderr; memory bounded by three times the limit. `bytes_read`: all that
+    came.
+    """
+
+    def __init__(self, limit_bytes: int = _TAIL_LIMIT_BYTES) -> None:
+        self.bytes_read = 0
+        self._limit_bytes = limit_bytes
+        self._kept = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece."""
+        self.bytes_read += len(data)
+        self._kept += data[-self._limit_bytes :]
+        if len(self._kept) > 2 * self._limit_bytes:
+            del self._kept[: -self._limit_bytes]
+
+    def text(self) -> str:
+        """The last bytes as text: U+FFFD stands for what is no UTF-8."""
+        return self._kept[-self._limit_bytes :].decode("utf-8", "replace")

@@ -1,0 +1,295 @@
+"""One claude process, from spawn to exit. Owns liveness and the moment of the end; `outcome` says what kind of end it
+was.
+
+The end is the conjunction of three facts, each of which comes once and in any order that the system likes: the process
+has exited, its pipes are closed or drained, and nothing that must go is left running. There is no state beside them,
+hence no machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred
+from twisted.internet.protocol import ProcessProtocol
+from zope.interface import implementer
+
+from hivesub.interfaces import ITurn
+from hivesub.records import Control
+from hivesub.turns.outcome import judge
+from hivesub.turns.stream import Stream, Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from twisted.internet.interfaces import IDelayedCall, IProcessTransport, IReactorTime
+    from twisted.python.failure import Failure
+
+    from hivesub.records import Init, Result, TurnEnd, TurnSpec
+    from hivesub.turns.stop import Ladder
+
+LINGER_S = 30.0
+"""Seconds of silence after a last result until a child that does not exit is ended (spec 5.3)."""
+DRAIN_TICK_S = 0.1
+"""Seconds of silence after the exit that show that the pipes hold nothing more."""
+DRAIN_TICKS = 10
+"""How many ticks output may go on to arrive after the exit: a grandchild can write for ever."""
+REQUEST_S = 1.0
+"""How long the end waits for requests that came by this turn's URL before the exit was seen."""
+CONTROL_SERVER = "subagent_control"
+
+
+@implementer(ITurn)
+class Turn(ProcessProtocol):
+    """A `ProcessProtocol` whose `outReceived` and `errReceived` set the turn's last-event time.
+
+    :param make_ladder: gives the kill ladder for a child's id; its second argument is to be called when all is clear.
+    :param now: the wall clock, for what is told; durations come from `clock` alone.
+    :param exited: called once, at the moment that the child's exit is seen, before anything else happens.
+    """
+
+    def __init__(
+        self,
+        spec: TurnSpec,
+        mark: str,
+        *,
+        clock: IReactorTime,
+        now: Callable[[], datetime],
+        redact: Callable[[str], str],
+        make_ladder: Callable[[int, Callable[[], None]], Ladder],
+        exited: Callable[[], None],
+    ) -> None:
+        self.spec = spec
+        self.mark = mark
+        self.pid: int | None = None
+        self.last_event_at: float | None = clock.seconds()
+        self.control = Control.UNKNOWN
+        self.open_requests = 0
+        self._clock = clock
+        self._now = now
+        self._redact = redact
+        self._make_ladder = make_ladder
+        self._exited = exited
+        self._stream = Stream()
+        self._stderr = Tail()
+        self._ladder: Ladder | None = None
+        self._stop_reason: str | None = None
+        self._lingered = False
+        self._lingered_result: Result | None = None
+        self._no_tools = False
+        self._status: BaseException | None = None
+        self._pipes_closed = False
+        self._clear = False
+        self._quiet: IDelayedCall | None = None
+        self._drain: IDelayedCall | None = None
+        self._end: TurnEnd | None = None
+        self._inits = 0
+        self._waiting_under_way: list[Deferred[None]] = []
+        self._waiting_end: list[Deferred[TurnEnd]] = []
+
+    @property
+    def init(self) -> Init | None:
+        return self._stream.init
+
+    @property
+    def result(self) -> Result | None:
+        return self._stream.result
+
+    @property
+    def bytes_read(self) -> int:
+        return self._stream.bytes_read + self._stderr.bytes_read
+
+    # What claude's process does.
+
+    def connectionMade(self) -> None:
+        transport: IProcessTransport = self.transport  # type: ignore[assignment]
+        self.pid = transport.pid
+        self.last_event_at = self._clock.seconds()
+        self._ladder = self._make_ladder(transport.pid, self._all_clear)
+        transport.write(self.spec.prompt)
+        transport.closeStdin()
+        self._watch_silence()
+
+    def outReceived(self, data: bytes) -> None:
+        self.last_event_at = self._clock.seconds()
+        stream = self._stream
+        said_last_word = self._said_last_word
+        stream.feed(data)
+        if stream.inits != self._inits:
+            self._inits = stream.inits
+            self._read_init()
+        if self._said_last_word != said_last_word:
+            self._watch_silence()
+
+    def errReceived(self, data: bytes) -> None:
+        self.last_event_at = self._clock.seconds()
+        self._stderr.feed(data)
+
+    def processExited(self, reason: Failure) -> None:
+        self._exited()
+        self._status = reason.value
+        self.pid = None
+        self._cancel_quiet()
+        self._drain = self._clock.callLater(DRAIN_TICK_S, self._drained, self.bytes_read, DRAIN_TICKS)
+
+    def processEnded(self, reason: Failure) -> None:
+        if self._drain is not None and self._drain.active():
+            self._drain.cancel()
+        self._pipes_closed = True
+        self._stream.finish()
+        killed = self._judge().outcome.value == "killed"
+        assert self._ladder is not None
+        self._ladder.child_exited(sweep=killed or self._lingered)
+        if self.open_requests > 0:
+            self._clock.callLater(REQUEST_S, self._forget_requests)
+
+    def _drained(self, seen: int, ticks: int) -> None:
+        """Close the pipes that a grandchild still holds, once they have given what was in them."""
+        if self.bytes_read != seen and ticks > 1:
+            self._drain = self._clock.callLater(DRAIN_TICK_S, self._drained, self.bytes_read, ticks - 1)
+            return
+        self.transport.loseConnection()  # type: ignore[union-attr]
+
+    def _all_clear(self) -> None:
+        self._clear = True
+        self._conclude()
+
+    # What follows from what claude said.
+
+    def _read_init(self) -> None:
+        init = self._stream.init
+        assert init is not None
+        status = init.mcp_servers.get(CONTROL_SERVER)
+        if status == "connected":
+            self.control = Control.CONNECTED
+        elif status == "failed" and self.control is not Control.CONNECTED:
+            self.control = Control.FAILED
+        if not set(self.spec.tools) & set(init.tools) and not self._no_tools:
+            self._no_tools = True
+            self.stop("claude offers none of the tools asked for")
+        waiting, self._waiting_under_way = self._waiting_under_way, []
+        for waiter in waiting:
+            waiter.callback(None)
+
+    def _watch_silence(self) -> None:
+        """Arm the one timer of this turn for whichever bound on silence applies: most have none until their result."""
+        self._cancel_quiet()
+        bound = self._silence_bound()
+        if bound is not None and self.last_event_at is not None and self._status is None:
+            left = max(0.0, self.last_event_at + bound - self._clock.seconds())
+            self._quiet = self._clock.callLater(left, self._silent, False)
+
+    def _silence_bound(self) -> float | None:
+        bounds = [LINGER_S] if self._said_last_word else []
+        if self.spec.idle_timeout_s is not None:
+            bounds.append(self.spec.idle_timeout_s)
+        return min(bounds, default=None)
+
+    @property
+    def _said_last_word(self) -> bool:
+        """Whether the last thing asked is answered and nothing is left that could wake claude again."""
+        return self._stream.answered and not self._stream.background_tasks
+
+    def _silent(self, looked: bool) -> None:
+        self._quiet = None
+        bound = self._silence_bound()
+        if bound is None or self.last_event_at is None:
+            return
+        if self._clock.seconds() - self.last_event_at < bound:
+            self._watch_silence()
+        elif not looked:
+            # The daemon itself may have been stopped: let the reactor read the pipes once before the verdict.
+            self._quiet = self._clock.callLater(DRAIN_TICK_S, self._silent, True)
+        elif self._said_last_word:
+            self._lingered = True
+            self._lingered_result = self._stream.result  # what it writes under our signals does not count
+            self._begin_ladder()
+        else:
+            self.stop(f"silent for {bound:g} s, its idle_timeout_s")
+
+    def _cancel_quiet(self) -> None:
+        if self._quiet is not None and self._quiet.active():
+            self._quiet.cancel()
+        self._quiet = None
+
+    # What the layer above asks.
+
+    def stop(self, reason: str) -> None:
+        if self._status is None and self._stop_reason is None:
+            self._stop_reason = reason
+            self._begin_ladder()
+
+    @property
+    def escalated(self) -> bool:
+        """Whether the child needed more than the first signal of the ladder."""
+        return self._ladder is not None and self._ladder.escalated
+
+    def _begin_ladder(self) -> None:
+        assert self._ladder is not None
+        self._cancel_quiet()
+        self._ladder.begin()
+
+    def when_under_way(self) -> Deferred[None]:
+        if self._inits or self._end is not None:
+            done: Deferred[None] = Deferred()
+            done.callback(None)
+            return done
+        waiter: Deferred[None] = Deferred(self._waiting_under_way.remove)
+        self._waiting_under_way.append(waiter)
+        return waiter
+
+    def when_ended(self) -> Deferred[TurnEnd]:
+        if self._end is not None:
+            done: Deferred[TurnEnd] = Deferred()
+            done.callback(self._end)
+            return done
+        waiter: Deferred[TurnEnd] = Deferred(self._waiting_end.remove)
+        self._waiting_end.append(waiter)
+        return waiter
+
+    # The end.
+
+    def request_began(self) -> None:
+        """Note a request by this turn's URL: what it says counts, although the exit be seen before it is through."""
+        self.control = Control.CONNECTED
+        self.open_requests += 1
+
+    def request_ended(self) -> None:
+        """Note that such a request is through."""
+        self.open_requests = max(0, self.open_requests - 1)
+        self._conclude()
+
+    def _forget_requests(self) -> None:
+        self.open_requests = 0
+        self._conclude()
+
+    def _judge(self) -> TurnEnd:
+        status = self._status
+        assert status is not None and self._ladder is not None
+        return judge(
+            exit_code=getattr(status, "exitCode", None),
+            signal=getattr(status, "signal", None),
+            stream=self._stream,
+            stderr_tail=self._stderr.text(),
+            our_stop=self._stop_reason,
+            last_sent_signal=self._ladder.last_sent,
+            lingered=self._lingered,
+            lingered_result=self._lingered_result,
+            no_tools=self._no_tools,
+            asked_tools=self.spec.tools,
+            ended_at=self._now(),
+            redact=self._redact,
+        )
+
+    def _conclude(self) -> None:
+        if not (self._pipes_closed and self._clear) or self.open_requests > 0 or self._end is not None:
+            return
+        self._end = end = self._judge()
+        self.last_event_at = None
+        under_way, self._waiting_under_way = self._waiting_under_way, []
+        ended, self._waiting_end = self._waiting_end, []
+        for under_way_waiter in under_way:
+            under_way_waiter.callback(None)
+        for end_waiter in ended:
+            end_waiter.callback(end)

@@ -1,0 +1,205 @@
+"""The verdict on a turn: each way that claude was seen to end, and each that people were told wrongly."""
+
+from __future__ import annotations
+
+import json
+import signal
+from datetime import UTC, datetime
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from hivesub.records import Outcome, Result, TurnEnd
+from hivesub.turns.outcome import DETAIL_LIMIT, judge, signal_name, signal_of_exit_code
+from hivesub.turns.stream import Stream
+
+NOW = datetime(2031, 5, 6, tzinfo=UTC)
+INIT = {"type": "system", "subtype": "init", "session_id": "s", "tools": ["Bash", "mcp__x__y"], "mcp_servers": []}
+GOOD = {"type": "result", "subtype": "success", "is_error": False, "result": "done"}
+RATE_LIMIT = {"type": "result", "subtype": "success", "is_error": True, "result": "rate limit reached"}
+API_ERROR = {"type": "result", "subtype": "success", "is_error": True, "result": "API Error: 500 overloaded"}
+DURING = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": ["stopped"]}
+ABORTED = {**DURING, "terminal_reason": "aborted_streaming"}
+OVERFLOW = {**API_ERROR, "result": "Prompt is too long", "terminal_reason": "prompt_too_long"}
+OVERFLOW_IN_WORDS = {**API_ERROR, "result": "Prompt is too long"}
+BUDGET = {
+    "type": "result",
+    "subtype": "error_max_budget_usd",
+    "is_error": True,
+    "errors": ["Reached maximum budget ($1)"],
+}
+NOT_FOUND = "No conversation found with session ID: 7"
+MISS = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [NOT_FOUND]}
+INTERRUPTED = {"type": "user", "message": {"content": [{"type": "text", "text": "[Request interrupted by user]"}]}}
+HALF = b'{"type":"result","subtype":"success","is_error":false,"result":"do'
+
+FINISHED, FAILED, KILLED = Outcome.FINISHED, Outcome.FAILED, Outcome.KILLED
+STOP = "interrupted by the agent"
+INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
+OUR_INT = {"our_stop": STOP, "last_sent_signal": INT}
+OUR_TERM = {"our_stop": STOP, "last_sent_signal": TERM}
+OUR_KILL = {"our_stop": STOP, "last_sent_signal": KILL}
+LINGERED = {"lingered": True, "last_sent_signal": INT}
+LINGERED_ON = {"lingered": True, "signal": 9, "last_sent_signal": KILL}
+
+
+def end(*events: object, exit_code: int | None = 0, **observed: Any) -> TurnEnd:
+    stream = Stream()
+    for event in events:
+        stream.feed(event if isinstance(event, bytes) else json.dumps(event).encode() + b"\n")
+    stream.finish()
+    seen: dict[str, Any] = {"signal": None, "ended_at": NOW, "redact": str, **observed}
+    return judge(exit_code=None if seen["signal"] else exit_code, stream=stream, **seen)
+
+
+# name, events, what was observed, outcome, signal, what the detail says
+TABLE: list[tuple[str, list[object], dict[str, Any], Outcome, str | None, str]] = [
+    ("done", [INIT, GOOD], {}, FINISHED, None, ""),
+    ("two results, the second good", [INIT, API_ERROR, GOOD], {}, FINISHED, None, ""),
+    ("a good result and stderr chatter", [INIT, GOOD], {"stderr_tail": "warning: x"}, FINISHED, None, ""),
+    ("an answer with the words rate limit", [INIT, {**GOOD, "result": "rate limit"}], {}, FINISHED, None, ""),
+    ("a rate limit, exit 0", [INIT, RATE_LIMIT], {}, FAILED, None, "exit code 0: rate limit reached"),
+    ("two results, the second bad", [INIT, GOOD, API_ERROR], {"exit_code": 1}, FAILED, None, "overloaded"),
+    ("an API error", [INIT, API_ERROR], {"exit_code": 1}, FAILED, None, "exit code 1: API Error: 500 overloaded"),
+    ("a good result, then exit 1", [INIT, GOOD], {"exit_code": 1}, FAILED, None, "exit code 1 after a good result"),
+    ("no result, exit 0", [INIT], {}, FAILED, None, "exit 0 without a result"),
+    ("nothing at all, exit 0", [], {}, FAILED, None, "exit 0 without a result"),
+    ("a last line cut in the middle", [INIT, HALF], {}, FAILED, None, "exit 0 without a result"),
+    ("one line on stderr", [], {"exit_code": 1, "stderr_tail": "Error: x\n"}, FAILED, None, "stderr: Error: x"),
+    ("context overflow", [INIT, OVERFLOW], {"exit_code": 1}, FAILED, None, "does not compact"),
+    ("context overflow, in words only", [INIT, OVERFLOW_IN_WORDS], {}, FAILED, None, "context overflow:"),
+    ("an exit nobody could tell", [INIT], {"exit_code": None}, FAILED, None, "its exit was not observed"),
+    ("exit code 127", [], {"exit_code": 127, "stderr_tail": "gone"}, FAILED, None, "exit code 127; stderr: gone"),
+    ("code of a harmless signal", [INIT], {"exit_code": 128 + 17}, FAILED, None, "exit code 145"),
+    ("exit code 128", [INIT], {"exit_code": 128}, FAILED, None, "exit code 128"),
+    ("exit code 255", [INIT], {"exit_code": 255}, FAILED, None, "exit code 255"),
+    ("SIGINT from elsewhere", [INIT, INTERRUPTED], {}, KILLED, "SIGINT", "did not send"),
+    ("SIGINT from elsewhere, mid-stream", [INIT, ABORTED], {}, KILLED, "SIGINT", "did not send"),
+    ("SIGINT from elsewhere, in a tool", [INIT, INTERRUPTED, DURING], {}, KILLED, "SIGINT", "did not send"),
+    ("SIGINT in the second part", [INIT, GOOD, INIT, INTERRUPTED], {}, KILLED, "SIGINT", "a good result had"),
+    ("SIGINT in the second part, mid-stream", [INIT, GOOD, INIT, ABORTED], {}, KILLED, "SIGINT", "did not send"),
+    ("an error while working, exit 0", [INIT, DURING], {}, FAILED, None, "exit code 0: stopped"),
+    ("an aborted result, exit 1", [INIT, ABORTED], {"exit_code": 1}, FAILED, None, "exit code 1: stopped"),
+    ("interrupted, then gone on", [INIT, INTERRUPTED, GOOD], {}, FINISHED, None, ""),
+    ("an interruption, then exit 1", [INIT, INTERRUPTED], {"exit_code": 1}, FAILED, None, "exit code 1"),
+    ("exit 143 that nobody asked for", [INIT], {"exit_code": 143}, KILLED, "SIGTERM", "did not send it"),
+    ("exit 129", [INIT], {"exit_code": 129}, KILLED, "SIGHUP", "exit code 129"),
+    ("exit 137 of a wrapper", [INIT], {"exit_code": 137}, KILLED, "SIGKILL", "exit code 137"),
+    ("death by 9", [INIT], {"signal": 9}, KILLED, "SIGKILL", "died on SIGKILL"),
+    ("death by 9 before init", [], {"signal": 9}, KILLED, "SIGKILL", "died on SIGKILL"),
+    ("death by 9 after a good result", [INIT, GOOD], {"signal": 9}, KILLED, "SIGKILL", "a good result had"),
+    ("exit 143 after a good result", [INIT, GOOD], {"exit_code": 143}, KILLED, "SIGTERM", "a good result had been"),
+    ("a crash", [INIT], {"signal": 11, "stderr_tail": "panic"}, KILLED, "SIGSEGV", "stderr: panic"),
+    ("exit 0 after our SIGINT", [INIT, INTERRUPTED], OUR_INT, KILLED, "SIGINT", STOP),
+    ("good result, our SIGINT", [INIT, GOOD], OUR_INT, KILLED, "SIGINT", "good result"),
+    ("error result on our SIGTERM, exit 1", [INIT, DURING], {"exit_code": 1, **OUR_TERM}, KILLED, "SIGTERM", STOP),
+    ("an error result on our SIGTERM, exit 0", [INIT, DURING], OUR_TERM, KILLED, "SIGTERM", STOP),
+    ("exit 143 on our SIGTERM", [INIT], {"exit_code": 143, **OUR_TERM}, KILLED, "SIGTERM", STOP),
+    ("exit 143, last sent SIGKILL", [INIT], {"exit_code": 143, **OUR_KILL}, KILLED, "SIGTERM", STOP),
+    ("death by our SIGKILL", [INIT], {"signal": 9, **OUR_KILL}, KILLED, "SIGKILL", STOP),
+    ("an end before our first signal", [INIT, GOOD], {"our_stop": STOP}, KILLED, None, STOP),
+    ("lingered, ended by SIGINT", [INIT, GOOD], LINGERED, FINISHED, None, "lingered:"),
+    ("lingered, ended by SIGKILL", [INIT, GOOD], LINGERED_ON, FINISHED, None, "lingered:"),
+    ("lingered after a bad result", [INIT, API_ERROR], LINGERED_ON, FAILED, None, "overloaded"),
+    ("our budget stop", [INIT, BUDGET], {"exit_code": 1, **OUR_INT}, KILLED, "SIGINT", STOP),
+]  # fmt: skip
+
+
+class TableTests(SynchronousTestCase):
+    def test_every_known_end_has_its_verdict(self) -> None:
+        for name, events, observed, outcome, signal_said, detail in TABLE:
+            seen = end(*events, **observed)
+            self.assertEqual((name, seen.outcome, seen.signal), (name, outcome, signal_said))
+            if detail:
+                self.assertIn(detail, seen.detail, name)
+            else:
+                self.assertEqual(seen.detail, "", name)
+
+    def test_the_exit_code_is_told_as_it_was_seen(self) -> None:
+        self.assertEqual(end(INIT, exit_code=143).exit_code, 143)
+        self.assertIsNone(end(INIT, signal=9).exit_code)
+
+    def test_a_turn_was_under_way_when_init_was_seen(self) -> None:
+        self.assertTrue(end(INIT, GOOD).under_way)
+        self.assertFalse(end(MISS, exit_code=1).under_way)
+
+    def test_the_stream_s_facts_are_carried_along(self) -> None:
+        seen = end(INIT, {**GOOD, "num_turns": 3, "total_cost_usd": 0.5})
+        assert seen.init is not None and seen.result is not None and seen.usage is not None
+        self.assertEqual((seen.init.session_id, seen.result.text, seen.ended_at), ("s", "done", NOW))
+        self.assertEqual((seen.usage.claude_turns, seen.usage.total_cost_usd), (3, 0.5))
+
+
+class BudgetAndToolTests(SynchronousTestCase):
+    def test_claude_s_own_budget_stop_is_no_failure_and_says_so(self) -> None:
+        seen = end(INIT, BUDGET, exit_code=1)
+        self.assertEqual((seen.outcome, seen.budget_stop, seen.exit_code), (FINISHED, True, 1))
+        self.assertIn("stopped by claude at its --max-budget-usd: Reached maximum budget ($1)", seen.detail)
+
+    def test_a_child_killed_after_its_budget_stop_is_killed(self) -> None:
+        seen = end(INIT, BUDGET, signal=9)
+        self.assertEqual((seen.outcome, seen.budget_stop), (KILLED, False))
+
+    def test_a_turn_without_any_of_the_tools_fails_and_names_both_lists(self) -> None:
+        seen = end(
+            INIT, INTERRUPTED, no_tools=True, asked_tools=("Read", "Edit"), our_stop="no tools", last_sent_signal=INT
+        )
+        self.assertEqual((seen.outcome, seen.signal), (FAILED, None))
+        self.assertIn("none of the tools asked for (Read, Edit); it lists: Bash", seen.detail)
+        self.assertNotIn("mcp__", seen.detail)
+        self.assertIn("none of the tools", seen.error)
+
+    def test_what_a_lingering_child_writes_under_our_signals_does_not_count(self) -> None:
+        good = Result(is_error=False, subtype="success", text="done")
+        seen = end(INIT, GOOD, DURING, lingered=True, lingered_result=good, exit_code=1, last_sent_signal=INT)
+        self.assertEqual((seen.outcome, seen.lingered, seen.result), (FINISHED, True, good))
+
+
+class ErrorTests(SynchronousTestCase):
+    def test_claude_s_own_message_is_taken_from_the_result_first(self) -> None:
+        seen = end(MISS, exit_code=1, stderr_tail=f"{NOT_FOUND}\n")
+        self.assertEqual(seen.error, NOT_FOUND)
+        self.assertEqual(seen.detail, f"exit code 1: {NOT_FOUND}")
+
+    def test_without_a_result_the_message_is_stderr_s_from_its_error_line_on(self) -> None:
+        tail = "warning\nError: matches 2 sessions:\n  one\n  two\n\n"
+        self.assertEqual(end(exit_code=1, stderr_tail=tail).error, "Error: matches 2 sessions:\n  one\n  two")
+        self.assertEqual(end(exit_code=1, stderr_tail="a\nnot logged in\n\n").error, "not logged in")
+
+    def test_a_finished_turn_has_no_error(self) -> None:
+        self.assertEqual(end(INIT, GOOD, stderr_tail="Error: a hook failed").error, "")
+
+
+class DetailTests(SynchronousTestCase):
+    def test_a_long_detail_is_cut_and_said_to_be(self) -> None:
+        seen = end(INIT, {**DURING, "errors": ["x" * 1900]}, exit_code=1, stderr_tail="y" * 5000)
+        self.assertLessEqual(len(seen.detail), DETAIL_LIMIT)
+        self.assertIn("(cut)", seen.detail)
+        self.assertTrue(seen.detail.endswith("y"))
+        none = end(INIT, our_stop="z" * 3000, last_sent_signal=INT)
+        self.assertEqual(len(none.detail), DETAIL_LIMIT)
+        self.assertTrue(none.detail.endswith("(cut)"))
+
+    def test_secrets_are_replaced_before_anything_is_cut(self) -> None:
+        secret = "hunter2-hunter2"
+
+        def redact(text: str) -> str:
+            return text.replace(secret, "***")
+
+        for padding in range(0, 1000 + len(secret), 5):
+            words = "p" * padding + secret
+            seen = end(INIT, {**DURING, "errors": [words]}, exit_code=1, stderr_tail=secret * 60, redact=redact)
+            self.assertNotIn("hunter2", seen.detail + seen.error)
+        self.assertNotIn("hunter2", end(exit_code=1, stderr_tail=f"Error: {secret}", redact=redact).error)
+
+
+class SignalNameTests(SynchronousTestCase):
+    def test_exit_codes_speak_of_signals_only_above_128(self) -> None:
+        self.assertEqual(signal_of_exit_code(130), "SIGINT")
+        self.assertEqual(signal_of_exit_code(143), "SIGTERM")
+        for code in (None, 0, 1, 127, 128, 145, 148, 255, 300, -1):
+            self.assertIsNone(signal_of_exit_code(code), code)
+
+    def test_a_number_without_a_name_is_told_as_one(self) -> None:
+        self.assertEqual(signal_name(9), "SIGKILL")
+        self.assertEqual(signal_name(200), "signal 200")
