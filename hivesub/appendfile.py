@@ -1,0 +1,185 @@
+"""Appends to files that others choose: whole or not at all, to regular files only, and off the reactor's thread.
+
+Owns the blocking append and the threads for it. What is appended, and how long a caller waits, is left to the
+callers: a full disk is an error at once, but a dead network mount may block for ever, so nothing here may run on the
+reactor's thread.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.interfaces import IReactorFromThreads
+from twisted.python.failure import Failure
+
+from hivesub.errors import AppendError
+
+InThread = Callable[..., Deferred[Any]]
+"""Calls a blocking function with arguments in a thread; fires with what it gave. Cancelling forgets the call; the
+thread goes on."""
+
+
+def append_whole(path: str, data: bytes, within: str | None = None) -> None:
+    """Append bytes to a regular file with one write. Blocking.
+
+    A missing file is made (0644 less the umask), a missing folder is not. Symlinks are followed, unless `within` is
+    given: then the path is resolved first and opened without following any, so that a link put there meanwhile leads
+    nowhere.
+
+    :param within: the directory that the resolved path must lie inside of.
+    :raises AppendError: naming the path and why. The file is as it was, or the text says that a part was left in it.
+    """
+    try:
+        fd = _open(path) if within is None else _open_within(path, within)
+        try:
+            _write(fd, path, data)
+        finally:
+            os.close(fd)
+    except OSError as e:
+        raise AppendError(_told(path, _why(path, e))) from e
+    except ValueError as e:  # a NUL, or characters that no file name has
+        raise AppendError(_told(path, "this is not a usable path")) from e
+
+
+def resolved_within(path: str, directory: str) -> str | None:
+    """The path with its symlinks resolved when it lies inside the directory, else None. Never raises; may block on a
+    dead mount."""
+    try:
+        real, root = os.path.realpath(path), os.path.realpath(directory)
+        return real if real != root and os.path.commonpath([real, root]) == root else None
+    except (OSError, ValueError):
+        return None
+
+
+def _open(path: str) -> int:
+    try:
+        # Looked at before it is opened: opening some devices does something, and a FIFO without a reader is no "no
+        # such device".
+        _require_regular(path, os.stat(path).st_mode)
+    except FileNotFoundError:
+        pass
+    return _checked(os.open(path, _append_flags(), 0o644), path)
+
+
+def _open_within(path: str, within: str) -> int:
+    real = resolved_within(path, within)
+    if real is None:
+        raise AppendError(_told(path, f"it lies outside {within}"))
+    root = os.path.realpath(within)
+    *folders, name = os.path.relpath(real, root).split(os.sep)
+    no_follow = getattr(os, "O_NOFOLLOW", 0)
+    opened = [os.open(root, _folder_flags())]
+    try:
+        for folder in folders:
+            opened.append(os.open(folder, _folder_flags() | no_follow, dir_fd=opened[-1]))
+        try:
+            _require_regular(path, os.stat(name, dir_fd=opened[-1], follow_symlinks=False).st_mode)
+        except FileNotFoundError:
+            pass
+        return _checked(os.open(name, _append_flags() | no_follow, 0o644, dir_fd=opened[-1]), path)
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def _checked(fd: int, path: str) -> int:
+    """The descriptor, closed again when what was opened is no regular file after all."""
+    try:
+        _require_regular(path, os.fstat(fd).st_mode)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _require_regular(path: str, mode: int) -> None:
+    if stat.S_ISREG(mode):
+        return
+    kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+    raise AppendError(
+        _told(path, f"it is {kinds.get(stat.S_IFMT(mode), 'no file')}, and only regular files are appended to")
+    )
+
+
+def _write(fd: int, path: str, data: bytes) -> None:
+    written = os.write(fd, data)
+    if written == len(data):
+        return
+    # A full disk takes a part. O_APPEND left the offset at the end of that part, so a file that ends there has grown
+    # by nobody else.
+    end = os.lseek(fd, 0, os.SEEK_CUR)
+    if os.fstat(fd).st_size == end:
+        os.ftruncate(fd, end - written)
+        raise AppendError(_told(path, "there was no room for all of it, so nothing was added"))
+    raise AppendError(
+        _told(path, f"there was room for {written} of {len(data)} bytes only, and they stayed: others wrote after them")
+    )
+
+
+def _append_flags() -> int:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY"):
+        flags |= getattr(os, name, 0)
+    return flags
+
+
+def _folder_flags() -> int:
+    return os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def _why(path: str, e: OSError) -> str:
+    folder = os.path.dirname(path) or "."
+    if isinstance(e, (FileNotFoundError, NotADirectoryError)) and not os.path.isdir(folder):
+        return f"the folder {folder} does not exist"
+    return e.strerror or type(e).__name__
+
+
+def _told(path: str, why: str) -> str:
+    # The text goes into JSON, and a path may hold what UTF-8 cannot carry.
+    return f"cannot append to {path}: {why}".encode("utf-8", "replace").decode()
+
+
+@define(eq=False)
+class DaemonThreads:
+    """An `InThread` whose threads never hold up the daemon's exit: one a call, at most `limit` at a time.
+
+    A pool would not do: its stop waits for its threads, and one that is blocked on a dead mount never comes back.
+
+    :raises OSError: (as a failure) when `limit` calls are still blocked.
+    """
+
+    _reactor: IReactorFromThreads
+    _limit: int = 64
+    _running: int = field(default=0, init=False)
+
+    def __call__(self, function: Callable[..., Any], *args: object) -> Deferred[Any]:
+        if self._running >= self._limit:
+            return fail(OSError(f"{self._running} file operations are blocked already"))
+        done: Deferred[Any] = Deferred()
+        thread = threading.Thread(target=self._run, args=(done, function, args), name="hivesub-file", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as e:
+            return fail(OSError(str(e)))
+        self._running += 1
+        return done
+
+    def _run(self, done: Deferred[Any], function: Callable[..., Any], args: tuple[object, ...]) -> None:
+        try:
+            outcome = function(*args)
+        except BaseException:
+            outcome = Failure()
+        self._reactor.callFromThread(self._finish, done, outcome)
+
+    def _finish(self, done: Deferred[Any], outcome: object) -> None:
+        self._running -= 1
+        if isinstance(outcome, Failure):
+            done.errback(outcome)
+        else:
+            done.callback(outcome)

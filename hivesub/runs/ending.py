@@ -1,0 +1,91 @@
+"""What is told when a run ends: first the report file, then the todo, which can then say what became of the report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred
+from twisted.logger import Logger
+
+from hivesub.errors import AppendError
+from hivesub.runs.report import report_text
+from hivesub.todos.todo import build_todo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from hivesub.interfaces import IOutbox, IReport
+    from hivesub.records import RecordDict, TodoState
+    from hivesub.runs.run import Run
+
+
+class Ending:
+    """Tells ends.
+
+    :param new_id: gives a fresh UUID as text, for a todo.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        *,
+        report: IReport,
+        outbox: IOutbox,
+        now: Callable[[], datetime],
+        redact: Callable[[str], str],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._report = report
+        self._outbox = outbox
+        self._now = now
+        self._redact = redact
+        self._new_id = new_id
+        self._telling: set[Run] = set()
+        self._waiting: list[Deferred[None]] = []
+
+    def tell(self, run: Run, recorded: Callable[[], RecordDict]) -> Deferred[None]:
+        """Append to the report where there is one, then push the todo.
+
+        :param recorded: gives the record as it is now.
+        :returns: fires when the todo was handed on; an error of the report is kept in the run and told in the todo.
+        """
+        self._telling.add(run)
+        telling = Deferred.fromCoroutine(self._tell(run, recorded))
+        telling.addBoth(self._told, run)
+        return telling
+
+    async def _tell(self, run: Run, recorded: Callable[[], RecordDict]) -> None:
+        if run.report_file is not None:
+            try:
+                await self._report.append(
+                    run.report_file, self._redact(report_text(recorded(), self._now())), run.report_within
+                )
+            except AppendError as error:
+                run.report_error = self._redact(str(error))
+            except Exception:
+                self.log.failure("the report of {name} was not written", name=run.name)
+                run.report_error = "the report was not written: internal error; see the daemon's log"
+
+        def changed(state: TodoState) -> None:
+            run.todo = state
+
+        self._outbox.push(build_todo(recorded(), todo_id=self._new_id(), created_at=self._now()), changed)
+
+    def _told(self, result: object, run: Run) -> object:
+        self._telling.discard(run)
+        if not self._telling:
+            waiting, self._waiting = self._waiting, []
+            for waiter in waiting:
+                waiter.callback(None)
+        return result
+
+    def all_told(self) -> Deferred[None]:
+        """Fires when nothing is being told any more."""
+        waiter: Deferred[None] = Deferred()
+        if self._telling:
+            self._waiting.append(waiter)
+        else:
+            waiter.callback(None)
+        return waiter

@@ -1,0 +1,396 @@
+"""Names and their subagents: what `start`, `continue`, `status` and `interrupt` mean (spec sections 3 and 8).
+
+Owns who runs, who is remembered, and what is told when a run ends. All of it lives in memory, as long as the daemon.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+from zope.interface import implementer
+
+from hivesub.errors import (
+    AlreadyRunning,
+    BadRequest,
+    ContinueFailed,
+    HivesubError,
+    NotRunning,
+    StillRunning,
+    Stopping,
+    TooManyRunning,
+    UnknownName,
+)
+from hivesub.interfaces import IFleet
+from hivesub.records import Outcome, TodoState
+from hivesub.runs.ending import Ending
+from hivesub.runs.machine import Core, new_steps
+from hivesub.runs.once import Once, check_same
+from hivesub.runs.plan import continue_error, plan_continue, plan_start
+from hivesub.runs.record import record
+from hivesub.runs.report import check_within
+from hivesub.runs.waiting import Waiters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from pathlib import Path
+
+    from twisted.internet.interfaces import IReactorTime
+
+    from hivesub.interfaces import IRedactor, ITurnSource
+    from hivesub.records import ContinueRequest, RecordDict, SignalKind, StartRequest
+    from hivesub.runs.machine import Steps
+    from hivesub.runs.run import Run
+
+HOLD_S = 5.0
+"""How long `continue` waits for a child that neither begins nor exits (spec 3.2)."""
+INTERRUPT_S = 9.5
+"""How long `interrupt` waits for the child to go: its answer comes within 10 s (spec 3.4)."""
+REMEMBERED = 1000
+"""How many ended subagents are remembered (spec section 8)."""
+LISTED = 20
+"""How many ended subagents a status without a name lists."""
+LISTED_GOAL = 200
+"""Characters of a goal in such a list."""
+KEPT_KEYS = 20
+"""How many request keys are kept with a subagent."""
+
+
+@define(eq=False)
+class _Subagent:
+    """A name: its last run, and the calls that bore a key."""
+
+    run: Run
+    keys: dict[tuple[str, str], tuple[StartRequest | ContinueRequest, Run]] = field(factory=dict)
+
+
+@define(eq=False)
+class _Attempt:
+    """A run whose call has not been answered yet. `launched` fires when a process exists or the run is over without
+    one.
+
+    `held`: a `continue` waits for its turn to be under way, so that an exit before is its answer, not a run's end.
+    """
+
+    run: Run
+    earlier: _Subagent | None
+    held: bool
+    launched: Waiters
+    over: Waiters
+    steps: Steps | None = None
+    withdrawn: bool = False
+
+
+@implementer(IFleet)
+class Fleet:
+    """The subagents of one daemon.
+
+    :param tools: what each subagent is given, never empty.
+    :param config_dir: where claude keeps its sessions, for the error of a miss.
+    :param new_session_id: gives a fresh UUID as text.
+    """
+
+    log = Logger()
+
+    def __init__(
+        self,
+        *,
+        source: ITurnSource,
+        clock: IReactorTime,
+        now: Callable[[], datetime],
+        redactor: IRedactor,
+        ending: Ending,
+        tools: tuple[str, ...],
+        default_dir: Path,
+        max_running: int,
+        config_dir: str,
+        new_session_id: Callable[[], str],
+    ) -> None:
+        self._source = source
+        self._clock = clock
+        self._now = now
+        self._redact = redactor.redact
+        self._ending = ending
+        self._tools = tools
+        self._default_dir = default_dir
+        self._max_running = max_running
+        self._config_dir = config_dir
+        self._new_session_id = new_session_id
+        self._subagents: dict[str, _Subagent] = {}
+        self._attempts: dict[str, _Attempt] = {}
+        self._ended = Waiters(clock)
+        self._once = Once()
+        self._stopping = False
+
+    # The four tools.
+
+    def start(self, request: StartRequest) -> Deferred[RecordDict]:
+        return self._keyed("start", request, lambda: Deferred.fromCoroutine(self._start(request)))
+
+    def resume(self, request: ContinueRequest) -> Deferred[RecordDict]:
+        return self._keyed("continue", request, lambda: Deferred.fromCoroutine(self._continue(request)))
+
+    def status(self, name: str | None, wait_s: float, result: bool) -> Deferred[RecordDict]:
+        return Deferred.fromCoroutine(self._status(name, wait_s, result))
+
+    def interrupt(self, name: str) -> Deferred[RecordDict]:
+        return Deferred.fromCoroutine(self._interrupt(name))
+
+    async def _start(self, request: StartRequest) -> RecordDict:
+        self._admit(request.name)
+        run = plan_start(
+            request,
+            default_dir=self._default_dir,
+            tools=self._tools,
+            session_id=self._new_session_id(),
+            now=self._now(),
+        )
+        attempt = self._begin(run, held=False)
+        await self._launch(attempt)
+        self._keep_key("start", request, run)
+        answer: RecordDict = {"subagent": self._record(run)}
+        if attempt.earlier is not None and attempt.earlier.run.session_id is not None:
+            answer["replaced_session_id"] = attempt.earlier.run.session_id
+        return answer
+
+    async def _continue(self, request: ContinueRequest) -> RecordDict:
+        self._admit(request.name)
+        known = self._subagents.get(request.name)
+        earlier = known.run if known is not None else None
+        run = plan_continue(request, earlier, default_dir=self._default_dir, tools=self._tools, now=self._now())
+        attempt = self._begin(run, held=True)
+        try:
+            await self._launch(attempt)
+            await self._under_way(attempt)
+        finally:
+            attempt.held = False
+        if attempt.withdrawn:
+            end = run.last_turn
+            if end is None:
+                raise run.error or HivesubError("the run ended before it had a process")
+            if end.outcome is Outcome.KILLED:
+                raise ContinueFailed(self._redact(f"claude was killed before its turn was under way: {end.detail}"))
+            raise ContinueFailed(self._redact(continue_error(run, end, self._config_dir)))
+        self._keep_key("continue", request, run)
+        answer: RecordDict = {"subagent": self._record(run)}
+        previous = earlier.last_turn if earlier is not None else None
+        if previous is not None and previous.outcome is Outcome.KILLED:
+            answer["previous_signal"] = previous.signal
+        return answer
+
+    async def _status(self, name: str | None, wait_s: float, result: bool) -> RecordDict:
+        asked = [self._known(name)] if name is not None else list(self._subagents.values())
+        watched = [subagent.run for subagent in asked if not subagent.run.over]
+        deadline = self._clock.seconds() + wait_s
+        while watched and not any(run.over for run in watched) and (left := deadline - self._clock.seconds()) > 0:
+            await self._ended.wait(left)
+        if name is not None:
+            return {"subagents": [self._record(self._known(name).run, result=result)]}
+        return self._list(result)
+
+    async def _interrupt(self, name: str) -> RecordDict:
+        run = self._known(name).run
+        attempt = self._attempts.get(name)
+        if attempt is None:
+            last = "" if run.last_turn is None else f", its last turn {run.last_turn.outcome.value}"
+            raise NotRunning(
+                f"{name} is not running: it is {run.state.value}{last}. Nothing to interrupt; `continue` resumes it"
+            )
+        over = attempt.over.wait(INTERRUPT_S)
+        assert attempt.steps is not None
+        attempt.steps.stop("interrupted by the agent")
+        await over
+        if not run.over:
+            pid = run.turn.pid if run.turn is not None else None
+            raise StillRunning(
+                f"{name} has not gone after SIGINT, SIGTERM and SIGKILL; pid {pid} lives. Ask `status` again"
+            )
+        return {"subagent": self._record(run), "escalated": run.escalated}
+
+    # Admission.
+
+    def _known(self, name: str) -> _Subagent:
+        known = self._subagents.get(name)
+        if known is None:
+            names = ", ".join(sorted(self._subagents)) or "none yet"
+            raise UnknownName(f"no subagent is named {name!r}; known: {names}")
+        return known
+
+    def _admit(self, name: str) -> None:
+        if self._stopping:
+            raise Stopping("the daemon is stopping and takes no new runs; call again when it is back")
+        if name in self._attempts:
+            run = self._subagents[name].run
+            age = run.turn.last_event_at if run.turn is not None else None
+            heard = "" if age is None else f", last event {self._clock.seconds() - age:.0f} s ago"
+            raise AlreadyRunning(
+                f"{name} is running (turn {run.turn_number}{heard}): nothing was queued. "
+                "Wait with `status`, stop it with `interrupt`, or take another name"
+            )
+        if len(self._attempts) >= self._max_running:
+            raise TooManyRunning(
+                f"{len(self._attempts)} runs are going on, the daemon's limit (--max-running): nothing was queued. "
+                "Wait with `status` until one ends, or `interrupt` one"
+            )
+
+    def _keyed(
+        self, tool: str, request: StartRequest | ContinueRequest, work: Callable[[], Deferred[RecordDict]]
+    ) -> Deferred[RecordDict]:
+        key = request.request_key
+        if key is None:
+            return work()
+        return Deferred.fromCoroutine(self._answer_once(tool, key, request, work))
+
+    async def _answer_once(
+        self, tool: str, key: str, request: StartRequest | ContinueRequest, work: Callable[[], Deferred[RecordDict]]
+    ) -> RecordDict:
+        known = self._subagents.get(request.name)
+        kept = known.keys.get((tool, key)) if known is not None else None
+        if kept is not None:
+            check_same(kept[0], request)
+            return {"subagent": self._record(kept[1])}
+        return await self._once.join((tool, request.name, key), request, work)
+
+    def _keep_key(self, tool: str, request: StartRequest | ContinueRequest, run: Run) -> None:
+        subagent = self._subagents.get(run.name)
+        if request.request_key is None or subagent is None:
+            return
+        subagent.keys[tool, request.request_key] = (request, run)
+        while len(subagent.keys) > KEPT_KEYS:
+            del subagent.keys[next(iter(subagent.keys))]
+
+    # The life of a run.
+
+    def _begin(self, run: Run, *, held: bool) -> _Attempt:
+        earlier = self._subagents.get(run.name)
+        attempt = _Attempt(run, earlier, held, Waiters(self._clock), Waiters(self._clock))
+        self._subagents[run.name] = _Subagent(run, dict(earlier.keys) if earlier is not None else {})
+        self._attempts[run.name] = attempt
+        attempt.steps = new_steps(
+            Core(
+                run=run,
+                source=self._source,
+                now=self._now,
+                signalled=lambda turn, kind, message, path: self._signalled(run, turn, kind, message, path),
+                began=attempt.launched.fire,
+                finished=lambda: self._finished(attempt),
+            )
+        )
+        return attempt
+
+    async def _launch(self, attempt: _Attempt) -> None:
+        """Begin the run and wait until its process exists.
+
+        :raises HivesubError: when none could be made: the name is as it was before.
+        """
+        launched = attempt.launched.wait()
+        assert attempt.steps is not None
+        attempt.steps.begin()
+        await launched
+        if attempt.withdrawn and attempt.run.last_turn is None:
+            raise attempt.run.error or HivesubError("the run was stopped before it had a process")
+
+    async def _under_way(self, attempt: _Attempt) -> None:
+        """Wait for `init`, for the exit, or for `HOLD_S`, whichever comes first."""
+        turn = attempt.run.turn
+        if turn is None:
+            return
+        settled = Waiters(self._clock)
+        settling = settled.wait(HOLD_S)
+        over = attempt.over.wait().addCallback(lambda _: settled.fire())
+        begun = turn.when_under_way().addCallback(lambda _: settled.fire() if turn.init is not None else None)
+        try:
+            await settling
+        finally:
+            for wait in (over, begun):
+                wait.addErrback(lambda failure: failure.trap(CancelledError))
+                wait.cancel()
+
+    def _finished(self, attempt: _Attempt) -> None:
+        run = attempt.run
+        del self._attempts[run.name]
+        end = run.last_turn
+        if end is None or (attempt.held and not end.under_way):
+            self._withdraw(attempt)
+        else:
+            self._remember(run)
+        attempt.launched.fire()
+        attempt.over.fire()
+
+    def _withdraw(self, attempt: _Attempt) -> None:
+        """Put the name back as it was: its run never got under way, and the call's own error tells it."""
+        attempt.withdrawn = True
+        name = attempt.run.name
+        if attempt.earlier is None:
+            del self._subagents[name]
+        else:
+            self._subagents[name] = attempt.earlier
+        self._ended.fire()
+
+    def _remember(self, run: Run) -> None:
+        subagent = self._subagents.pop(run.name)
+        self._subagents[run.name] = subagent  # the order of the dict is the order of ending
+        for name in [name for name in self._subagents if name not in self._attempts][:-REMEMBERED]:
+            del self._subagents[name]
+        run.todo = TodoState.PENDING
+        telling = self._ending.tell(run, lambda: self._record(run))
+        telling.addErrback(lambda failure: self.log.failure("the end of {name} was not told", failure, name=run.name))
+        telling.addCallback(lambda _: self._ended.fire())
+
+    def _signalled(self, run: Run, turn: int, kind: SignalKind, message: str, path: str | None) -> str:
+        if run.over or run.turn_number != turn:
+            raise BadRequest("this turn has ended: nothing was recorded")
+        run.claim(kind, self._redact(message), self._now())
+        note = "Recorded as your claim. No further turn follows this one: end it now."
+        if path is None:
+            return note
+        if run.report_file is not None and run.report_within is None:
+            return f"{note} The report file stays {run.report_file}, as the agent that started you said."
+        inside = check_within(path, run.dir)
+        if inside is None:
+            run.report_error = f"the path that the subagent named is not inside {run.dir}: dropped"
+            return f"{note} The report_file was dropped: it is not inside {run.dir}."
+        run.report_file, run.report_within = inside, str(run.dir)
+        return note
+
+    # Telling.
+
+    def _record(self, run: Run, *, result: bool = False, goal_limit: int | None = None) -> RecordDict:
+        return record(run, seconds=self._clock.seconds(), redact=self._redact, goal_limit=goal_limit, result=result)
+
+    def _list(self, result: bool) -> RecordDict:
+        runs = [subagent.run for subagent in self._subagents.values()]
+        running = [run for run in runs if not run.over]
+        ended = [run for run in runs if run.over][-LISTED:]
+        counts = Counter(run.state.value for run in runs)
+        return {
+            "subagents": [
+                self._record(run, result=result, goal_limit=LISTED_GOAL) for run in (*running, *reversed(ended))
+            ],
+            "counts": {state: counts.get(state, 0) for state in ("running", "idle", "blocked", "killed", "failed")},
+        }
+
+    @property
+    def running(self) -> int:
+        """How many runs are going on."""
+        return len(self._attempts)
+
+    def stop(self) -> Deferred[None]:
+        """Take no new runs, interrupt what runs, and tell the ends.
+
+        :returns: fires when every run is over and its todo was handed on.
+        """
+        self._stopping = True
+        for attempt in list(self._attempts.values()):
+            assert attempt.steps is not None
+            attempt.steps.stop("the daemon stopped")
+        return Deferred.fromCoroutine(self._all_told())
+
+    async def _all_told(self) -> None:
+        while self._attempts:
+            await next(iter(self._attempts.values())).over.wait()
+        await self._ending.all_told()

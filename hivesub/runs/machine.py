@@ -1,0 +1,242 @@
+"""The machine of a run: turns toward a goal, one at a time, and the one reason why no further turn follows.
+
+Owns the order of things: the next turn is never spawned before the last child is gone, and a run that was told to stop
+spawns none. What follows from an end is decided in `verdict`; what a run means to its name is `fleet`'s.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from attrs import define
+from automat import TypeMachineBuilder
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+
+# Automat evaluates the annotations of its inputs: these three are needed when the module is loaded.
+from twisted.python.failure import Failure
+
+from hivesub.errors import HivesubError
+from hivesub.interfaces import ITurn
+from hivesub.records import SignalKind, StopKind, StopReason, TurnEnd, TurnSpec
+from hivesub.runs.prompts import first_prompt, next_prompt
+from hivesub.runs.verdict import after_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from hivesub.interfaces import ITurnSource
+    from hivesub.runs.run import Run
+
+LEAST_BUDGET_USD = 0.000001
+"""What a turn is given when nothing is left: claude refuses a budget of 0."""
+
+
+class Steps(Protocol):
+    """The inputs of the machine."""
+
+    def begin(self) -> None:
+        """Spawn the first turn."""
+
+    def spawned(self, turn: ITurn) -> None:
+        """The process exists."""
+
+    def spawn_failed(self, failure: Failure) -> None:
+        """No process could be made, or its making was given up."""
+
+    def ended(self, end: TurnEnd) -> None:
+        """The process is gone and its output read."""
+
+    def go_on(self) -> None:
+        """Nothing has said to stop: the next turn."""
+
+    def finish(self, reason: StopReason) -> None:
+        """No further turn follows."""
+
+    def stop(self, why: str) -> None:
+        """Somebody wants the run to stop."""
+
+
+_log = Logger()
+
+
+@define(kw_only=True, eq=False)
+class Core:
+    """What the machine works on and with.
+
+    `signalled`: called with the turn's number, the kind, the message and a path or None; gives the note for the answer.
+    `began`: called when a process exists. `finished`: called once, when the run is over.
+    """
+
+    run: Run
+    source: ITurnSource
+    now: Callable[[], datetime]
+    signalled: Callable[[int, SignalKind, str, str | None], str]
+    began: Callable[[], None]
+    finished: Callable[[], None]
+    spawning: Deferred[ITurn] | None = None
+    stop_asked: str | None = None
+
+
+def _spec(run: Run) -> TurnSpec:
+    """The next turn: the first goes where the plan says, each later one to the session that `init` named."""
+    first = run.turn_number == 1
+    resume = run.resume if first else run.session_id or run.resume
+    left = None
+    if run.max_budget_usd is not None:
+        left = max(LEAST_BUDGET_USD, run.max_budget_usd - (run.usage.cost_usd or 0.0))
+    return TurnSpec(
+        name=run.name,
+        prompt=_prompt(run),
+        dir=run.dir,
+        tools=run.tools,
+        session_id=run.session_id if resume is None else None,
+        resume=resume,
+        model=run.model,
+        effort=run.effort,
+        max_budget_usd=left,
+        idle_timeout_s=run.idle_timeout_s,
+    )
+
+
+def _prompt(run: Run) -> bytes:
+    if run.turn_number > 1:
+        assert run.goal is not None and run.max_turns is not None
+        return next_prompt(goal=run.goal, turn=run.turn_number, max_turns=run.max_turns, report_file=run.report_file)
+    return first_prompt(
+        run.prompt, goal=run.goal, turn=run.turn_number, max_turns=run.max_turns, report_file=run.report_file
+    )
+
+
+def _spawn(steps: Steps, core: Core) -> None:
+    try:
+        spawning = core.source.spawn(_spec(core.run), partial(core.signalled, core.run.turn_number))
+    except Exception as error:  # a bug of ours: the run ends by it, the daemon does not
+        _log.failure("the turn of {name} could not be described", name=core.run.name)
+        steps.finish(StopReason(kind=StopKind.FAILED, message=f"internal error: {type(error).__name__}"))
+        return
+    core.spawning = spawning
+    spawning.addCallbacks(steps.spawned, steps.spawn_failed)
+    spawning.addErrback(lambda failure: _log.failure("a step of {name} failed", failure, name=core.run.name))
+
+
+def _attach(steps: Steps, core: Core, turn: ITurn) -> None:
+    core.spawning = None
+    core.run.turn = turn
+    core.began()
+    ending = turn.when_ended()
+    ending.addCallback(steps.ended)
+    ending.addErrback(lambda failure: _log.failure("the end of a turn of {name} failed", failure, name=core.run.name))
+
+
+def _attach_and_stop(steps: Steps, core: Core, turn: ITurn) -> None:
+    _attach(steps, core, turn)
+    turn.stop(core.stop_asked or "stopped")
+
+
+def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
+    run = core.run
+    turn = run.turn
+    assert turn is not None
+    run.turn_ended(turn, end)
+    reason = after_turn(
+        end,
+        signals=run.signals,
+        goal=run.goal,
+        turn=run.turn_number,
+        max_turns=run.max_turns,
+        control=run.control,
+        cost_usd=run.usage.cost_usd,
+        max_budget_usd=run.max_budget_usd,
+    )
+    if reason is None and core.stop_asked is not None:
+        run.interrupted = True
+        reason = StopReason(
+            kind=StopKind.KILLED, message=f"{core.stop_asked} after turn {run.turn_number} had ended by itself"
+        )
+    if reason is None:
+        steps.go_on()
+    else:
+        steps.finish(reason)
+
+
+def _not_spawned(steps: Steps, core: Core, failure: Failure) -> None:
+    """The spawn failed: the run ends as `failed`, or as what it was stopped for."""
+    core.spawning = None
+    run = core.run
+    if core.stop_asked is not None and failure.check(CancelledError, HivesubError):
+        run.interrupted = True
+        steps.finish(
+            StopReason(kind=StopKind.KILLED, message=f"{core.stop_asked} before turn {run.turn_number} had a process")
+        )
+        return
+    if failure.check(HivesubError):
+        run.error = failure.value  # type: ignore[assignment]
+        message = str(failure.value)
+    else:
+        _log.failure("no process for {name}", failure, name=run.name)
+        message = f"internal error: {failure.type.__name__ if failure.type else 'unknown'}"
+        run.error = HivesubError(message)
+    steps.finish(StopReason(kind=StopKind.FAILED, message=message))
+
+
+def _give_up_spawn(steps: Steps, core: Core, why: str) -> None:
+    core.stop_asked = why
+    if core.spawning is not None:
+        core.spawning.cancel()
+
+
+def _stop_turn(steps: Steps, core: Core, why: str) -> None:
+    core.stop_asked = why
+    assert core.run.turn is not None
+    core.run.turn.stop(why)
+
+
+def _close(steps: Steps, core: Core, reason: StopReason) -> None:
+    core.run.stop_reason = reason
+    core.run.ended_at = core.now()
+    core.finished()
+
+
+def _ignore(steps: Steps, core: Core, why: str) -> None:
+    """Nothing to do: it is stopping, or over."""
+
+
+def _respawn(steps: Steps, core: Core) -> None:
+    core.run.turn_number += 1
+    _spawn(steps, core)
+
+
+def build_machine() -> Callable[[Core], Steps]:
+    """The machine's factory; `docs/` draws its states from this same builder."""
+    machine = TypeMachineBuilder(Steps, Core)
+    fresh = machine.state("fresh")
+    spawning = machine.state("spawning")
+    giving_up = machine.state("giving_up")
+    turning = machine.state("turning")
+    stopping = machine.state("stopping")
+    deciding = machine.state("deciding")
+    over = machine.state("over")
+
+    fresh.upon(Steps.begin).to(spawning)(_spawn)
+    spawning.upon(Steps.spawned).to(turning)(_attach)
+    spawning.upon(Steps.spawn_failed).to(deciding)(_not_spawned)
+    spawning.upon(Steps.finish).to(over)(_close)
+    spawning.upon(Steps.stop).to(giving_up)(_give_up_spawn)
+    giving_up.upon(Steps.spawned).to(stopping)(_attach_and_stop)
+    giving_up.upon(Steps.spawn_failed).to(deciding)(_not_spawned)
+    giving_up.upon(Steps.stop).loop()(_ignore)
+    turning.upon(Steps.ended).to(deciding)(_decide)
+    turning.upon(Steps.stop).to(stopping)(_stop_turn)
+    stopping.upon(Steps.ended).to(deciding)(_decide)
+    stopping.upon(Steps.stop).loop()(_ignore)
+    deciding.upon(Steps.go_on).to(spawning)(_respawn)
+    deciding.upon(Steps.finish).to(over)(_close)
+    deciding.upon(Steps.stop).loop()(_ignore)
+    over.upon(Steps.stop).loop()(_ignore)
+    return machine.build()
+
+
+new_steps = build_machine()

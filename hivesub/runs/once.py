@@ -1,0 +1,83 @@
+"""Calls made once: a retry that bears the same `request_key` joins its twin in flight, or is answered with the run it
+already made.
+
+Owns what is in flight; what a call has made is kept with the record, by the caller of this module.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field
+from twisted.internet.defer import Deferred
+
+from hivesub.errors import RequestKeyReused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from twisted.python.failure import Failure
+
+    from hivesub.records import ContinueRequest, RecordDict, StartRequest
+
+
+@define(eq=False)
+class _Flight:
+    request: StartRequest | ContinueRequest
+    work: Deferred[RecordDict] | None = None
+    waiters: list[Deferred[RecordDict]] = field(factory=list)
+
+    def left(self, waiter: Deferred[RecordDict]) -> None:
+        """One caller has gone; with the last of them goes the wait, not the run."""
+        self.waiters.remove(waiter)
+        if not self.waiters and self.work is not None:
+            self.work.cancel()
+
+    def landed(self, answer: RecordDict | Failure) -> None:
+        waiters, self.waiters = self.waiters, []
+        for waiter in waiters:
+            waiter.callback(answer)
+
+
+def check_same(kept: StartRequest | ContinueRequest, request: StartRequest | ContinueRequest) -> None:
+    """Compare a retry with the call that its key names.
+
+    :raises RequestKeyReused: when they differ.
+    """
+    if evolve(kept, request_key=None) != evolve(request, request_key=None):
+        raise RequestKeyReused(
+            f"request_key: {request.request_key!r} was already used with other arguments: "
+            "repeat the call with the same ones, or take a new key"
+        )
+
+
+class Once:
+    """Joins twins in flight."""
+
+    def __init__(self) -> None:
+        self._flights: dict[Hashable, _Flight] = {}
+
+    def join(
+        self, ident: Hashable, request: StartRequest | ContinueRequest, work: Callable[[], Deferred[RecordDict]]
+    ) -> Deferred[RecordDict]:
+        """The answer of the one call under way for this identity, begun now if there is none.
+
+        :returns: a Deferred of the caller's own; cancelling it leaves the call to the twins that still wait.
+        :raises RequestKeyReused: when the call under way has other arguments.
+        """
+        flight = self._flights.get(ident)
+        if flight is not None:
+            check_same(flight.request, request)
+        fresh = flight is None
+        flight = flight or _Flight(request)
+        waiter: Deferred[RecordDict] = Deferred(flight.left)
+        flight.waiters.append(waiter)
+        if fresh:
+            self._flights[ident] = flight
+            flight.work = work()
+            flight.work.addBoth(self._landed, ident, flight)
+        return waiter
+
+    def _landed(self, answer: RecordDict | Failure, ident: Hashable, flight: _Flight) -> None:
+        del self._flights[ident]
+        flight.landed(answer)

@@ -1,0 +1,125 @@
+"""From a call to the plan of its run: what is given, what carries over from the run before, what the daemon's own
+default is.
+
+Pure but for looking a directory up. What is refused here has changed nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hivesub.errors import BadRequest
+from hivesub.runs.report import resolve_report_path
+from hivesub.runs.run import Run
+from hivesub.runs.verdict import keeps_goal
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from hivesub.records import ContinueRequest, StartRequest, TurnEnd
+
+DEFAULT_MAX_TURNS = 5
+_MISS = re.compile(r"No conversation found with session ID|does not match any session title", re.IGNORECASE)
+
+
+def find_dir(text: str) -> Path:
+    """The directory that a `dir` names.
+
+    :raises BadRequest: when it is not absolute, not there, or no directory.
+    """
+    path = Path(os.path.expanduser(text))
+    if not path.is_absolute():
+        raise BadRequest(f"dir: {text!r} is not absolute: give a path that begins with / or ~")
+    try:
+        if path.is_dir():
+            return path
+        there = path.exists()
+    except OSError as error:
+        raise BadRequest(f"dir: {text!r} cannot be looked at: {error.strerror}") from error
+    why = "is no directory" if there else "does not exist"
+    raise BadRequest(f"dir: {text!r} {why}: give an existing directory")
+
+
+def plan_start(
+    request: StartRequest, *, default_dir: Path, tools: tuple[str, ...], session_id: str, now: datetime
+) -> Run:
+    """The run of a `start`: a new session."""
+    directory = find_dir(request.dir) if request.dir is not None else default_dir
+    return Run(
+        name=request.name,
+        prompt=request.prompt,
+        dir=directory,
+        tools=tools,
+        goal=request.goal,
+        max_turns=(request.max_turns or DEFAULT_MAX_TURNS) if request.goal is not None else None,
+        report_file=_report(request.report_file, directory),
+        model=request.model,
+        effort=request.effort,
+        max_budget_usd=request.max_budget_usd,
+        idle_timeout_s=request.idle_timeout_s,
+        session_id=session_id,
+        started_at=now,
+    )
+
+
+def plan_continue(
+    request: ContinueRequest, earlier: Run | None, *, default_dir: Path, tools: tuple[str, ...], now: datetime
+) -> Run:
+    """The run of a `continue` (spec 3.2): what is not given carries over from the earlier run of the name.
+
+    A goal carries over unless it was reported reached; its budget of turns begins afresh, at the same size.
+    """
+    if request.dir is not None:
+        directory = find_dir(request.dir)
+    else:
+        directory = earlier.dir if earlier is not None else default_dir
+    goal = request.goal or None
+    if request.goal is None and earlier is not None and keeps_goal(earlier.stop_reason):
+        goal = earlier.goal
+    if goal is None and request.max_turns is not None:
+        raise BadRequest("max_turns: this run has no goal to work toward: give `goal` too, or leave `max_turns` out")
+    max_turns = request.max_turns or (earlier.max_turns if earlier is not None else None) or DEFAULT_MAX_TURNS
+    remembered = earlier.session_id if earlier is not None else None
+    resume = request.session_id or remembered or request.name
+    report_file = _report(request.report_file, directory)
+    report_within = None
+    if report_file is None and earlier is not None:
+        report_file, report_within = earlier.report_file, earlier.report_within
+    return Run(
+        name=request.name,
+        prompt=request.prompt,
+        dir=directory,
+        tools=tools,
+        goal=goal,
+        max_turns=max_turns if goal is not None else None,
+        report_file=report_file,
+        report_within=report_within,
+        model=request.model or (earlier.model if earlier is not None else None),
+        effort=request.effort or (earlier.effort if earlier is not None else None),
+        max_budget_usd=request.max_budget_usd or (earlier.max_budget_usd if earlier is not None else None),
+        idle_timeout_s=request.idle_timeout_s or (earlier.idle_timeout_s if earlier is not None else None),
+        session_id=resume if resume != request.name else None,
+        resume=resume,
+        session_cost=earlier.previous_cost if earlier is not None and resume == remembered else None,
+        started_at=now,
+    )
+
+
+def _report(text: str | None, directory: Path) -> str | None:
+    return None if text is None else resolve_report_path(text, str(directory))
+
+
+def continue_error(run: Run, end: TurnEnd, config_dir: str) -> str:
+    """What a `continue` says of an exit before its turn was under way: claude's own message, and for a miss where it
+    searched.
+    """
+    message = end.error or end.detail or f"it exited with code {end.exit_code} before its turn was under way"
+    if _MISS.search(message):
+        return (
+            f"claude error: {message} (searched {config_dir} for cwd {run.dir}; "
+            "if it was started elsewhere, pass the `dir` it was started in)"
+        )
+    return f"claude error: {message}"

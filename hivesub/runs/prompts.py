@@ -1,0 +1,69 @@
+"""What a subagent is told: the first prompt of a run and the one of each later turn (spec section 6). Pure text;
+short on purpose.
+
+The goal is quoted verbatim between two lines that it does not itself contain, so that a goal of many lines, or one
+that tries to speak as the harness, stays clearly apart from what the harness says.
+"""
+
+from __future__ import annotations
+
+SIGNAL_TOOLS = ("mcp__subagent_control__goal_reached", "mcp__subagent_control__need_help")
+"""The two signal tools, as claude names them to the model (measured, claude 2.1.332)."""
+
+
+def first_prompt(prompt: str, *, goal: str | None, turn: int, max_turns: int | None, report_file: str | None) -> bytes:
+    """The prompt of a run's first turn, as UTF-8.
+
+    Without a goal it is the agent's prompt byte for byte, whatever the report file; with one our text follows the
+    prompt.
+
+    :raises UnicodeEncodeError: when the prompt or goal holds lone surrogates; callers refuse such text before.
+    """
+    if goal is None or max_turns is None:
+        return prompt.encode()
+    return "\n".join(
+        [
+            prompt,
+            "\n---",
+            f"This session works toward a goal. Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
+            _quoted(goal),
+            *_telling(report_file),
+            "",
+        ]
+    ).encode()
+
+
+def next_prompt(*, goal: str, turn: int, max_turns: int, report_file: str | None) -> bytes:
+    """The prompt of a later turn of a run, as UTF-8: the goal, which turn of how many this is, and how to signal."""
+    return "\n".join(
+        [
+            "Your last turn ended without a signal, so go on toward the goal. "
+            f"Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
+            _quoted(goal),
+            *_telling(report_file),
+            "",
+        ]
+    ).encode()
+
+
+def _telling(report_file: str | None) -> list[str]:
+    goal_reached, need_help = SIGNAL_TOOLS
+    lines = [
+        f"When the goal is reached, call {goal_reached} and say what shows it: the claim will be checked.",
+        f"When you are stuck on what only the agent that started you can unblock, call {need_help} with the reason.",
+        "With neither call you get another turn while the budget lasts.",
+    ]
+    if report_file is not None:
+        lines.append(f"Write your findings to {report_file}; how the run ended is appended there.")
+    return lines
+
+
+def _last(turn: int, max_turns: int) -> str:
+    return " This is the last turn: leave the work in a state that others can take up." if turn >= max_turns else ""
+
+
+def _quoted(goal: str) -> str:
+    fence = "=" * 8
+    while fence in goal:
+        fence += "="
+    return f"The goal, verbatim between the two lines:\n{fence} goal\n{goal}\n{fence} end of goal"

@@ -1,0 +1,99 @@
+"""The record of a run as `status` tells it (spec 3.3): a JSON object built from what is known, nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hivesub.records import Control, RecordDict
+from hivesub.wording import rfc3339
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hivesub.runs.run import Run
+
+
+def record(
+    run: Run,
+    *,
+    seconds: float,
+    redact: Callable[[str], str],
+    goal_limit: int | None = None,
+    result: bool = False,
+) -> RecordDict:
+    """Tell of a run.
+
+    :param seconds: the monotonic time now.
+    :param goal_limit: cut the goal at so many characters, and say so.
+    :param result: add `result`, the text of the last result event or null.
+    """
+    turn = run.turn
+    if turn is not None:
+        run.read_init(turn.init)
+    goal = run.goal
+    if goal is not None and goal_limit is not None and len(goal) > goal_limit:
+        goal = f"{goal[:goal_limit]}… [cut: {len(goal)} characters]"
+    told: RecordDict = {
+        "name": run.name,
+        "session_id": run.session_id,
+        "dir": str(run.dir),
+        "state": run.state.value,
+        "turn": run.turn_number if run.goal is not None else None,
+        "max_turns": run.max_turns if run.goal is not None else None,
+        "goal": goal,
+        "last_event_age_s": _age(run, seconds),
+        "started_at": rfc3339(run.started_at),
+        "ended_at": None if run.ended_at is None else rfc3339(run.ended_at),
+        "last_turn": _last_turn(run),
+        "stop_reason": None
+        if run.stop_reason is None
+        else {"kind": run.stop_reason.kind.value, "message": redact(run.stop_reason.message)},
+        "signals": [
+            {"kind": signal.kind.value, "message": signal.message, "at": rfc3339(signal.at)} for signal in run.signals
+        ],
+        "report_file": run.report_file,
+        "report_error": run.report_error,
+        "usage": {
+            "cost_usd": run.usage.cost_usd,
+            "claude_turns": run.usage.claude_turns,
+            "input_tokens": run.usage.input_tokens,
+            "output_tokens": run.usage.output_tokens,
+        },
+        "control": (turn.control if turn is not None and turn.control is not Control.UNKNOWN else run.control).value,
+        "missing_tools": list(run.missing_tools),
+        "todo": run.todo.value,
+    }
+    if not run.over:
+        told["pid"] = turn.pid if turn is not None else None
+    if result:
+        told["result"] = _result(run, redact)
+    return told
+
+
+def _age(run: Run, seconds: float) -> float | None:
+    if run.turn is None or run.turn.last_event_at is None:
+        return None
+    return round(max(0.0, seconds - run.turn.last_event_at), 1)
+
+
+def _last_turn(run: Run) -> RecordDict | None:
+    end = run.last_turn
+    if end is None:
+        return None
+    return {
+        "outcome": end.outcome.value,
+        "signal": end.signal,
+        "exit_code": end.exit_code,
+        "detail": end.detail,
+        "ended_at": rfc3339(end.ended_at),
+    }
+
+
+def _result(run: Run, redact: Callable[[str], str]) -> str | None:
+    """What the subagent said last; unlike all else here it is its word, not an observation."""
+    said = run.turn.result if run.turn is not None else None
+    if said is None and run.last_turn is not None:
+        said = run.last_turn.result
+    if said is None:
+        return None
+    return redact(said.text) + (" [cut at 100,000 characters]" if said.text_cut else "")

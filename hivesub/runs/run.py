@@ -1,0 +1,130 @@
+"""What is known of one run: the plan that it was started with, and what has happened so far.
+
+Owns the bookkeeping of a run's facts; the order of its turns is `machine`'s, what an end leads to is `verdict`'s.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import Factory, define
+
+from hivesub.records import Control, Init, Signal, SignalKind, State, StopReason, TodoState, TurnEnd, TurnUsage, Usage
+from hivesub.runs.verdict import state_after
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from hivesub.errors import HivesubError
+    from hivesub.interfaces import ITurn
+
+MAX_MESSAGE = 4000
+"""Characters of a signal's message that are kept (spec section 4)."""
+
+
+@define(kw_only=True, eq=False)
+class Run:
+    """One run. Changed by its machine, and by `fleet` where it says so.
+
+    `resume`: what claude is told to resume at the first turn, None for a new session of the id `session_id`.
+    `session_cost`: US dollars that the session had cost before this run, None when that is not known.
+    `report_within`: the directory that the report must lie in, where a subagent named the path. `interrupted`: the run
+    was stopped between two turns. `error`: why a process could not be started.
+    """
+
+    name: str
+    prompt: str
+    dir: Path
+    tools: tuple[str, ...]
+    goal: str | None = None
+    max_turns: int | None = None
+    report_file: str | None = None
+    report_within: str | None = None
+    model: str | None = None
+    effort: str | None = None
+    max_budget_usd: float | None = None
+    idle_timeout_s: float | None = None
+    session_id: str | None = None
+    resume: str | None = None
+    session_cost: float | None = 0.0
+    started_at: datetime
+
+    ended_at: datetime | None = None
+    turn_number: int = 1
+    turn: ITurn | None = None
+    last_turn: TurnEnd | None = None
+    signals: list[Signal] = Factory(list)
+    stop_reason: StopReason | None = None
+    interrupted: bool = False
+    control: Control = Control.UNKNOWN
+    missing_tools: tuple[str, ...] = ()
+    usage: Usage = Factory(Usage)
+    report_error: str | None = None
+    error: HivesubError | None = None
+    escalated: bool = False
+    todo: TodoState = TodoState.NONE
+
+    @property
+    def over(self) -> bool:
+        """Whether no further turn follows and none is in flight."""
+        return self.stop_reason is not None
+
+    @property
+    def state(self) -> State:
+        """As `status` names it (spec section 6): running while a turn is in flight, signals or not."""
+        if self.stop_reason is None:
+            return State.RUNNING
+        outcome = self.last_turn.outcome if self.last_turn is not None else None
+        return state_after(self.stop_reason, outcome, interrupted=self.interrupted)
+
+    @property
+    def previous_cost(self) -> float | None:
+        """What the session has cost by now in US dollars, None when that is not known."""
+        if self.session_cost is None or self.usage.cost_usd is None:
+            return self.session_cost
+        return self.session_cost + self.usage.cost_usd
+
+    def claim(self, kind: SignalKind, message: str, at: datetime) -> Signal:
+        """Keep what the subagent reported, cut to `MAX_MESSAGE` characters and said to be."""
+        if len(message) > MAX_MESSAGE:
+            message = f"{message[:MAX_MESSAGE]} [cut: {len(message)} characters]"
+        signal = Signal(kind=kind, message=message, at=at)
+        self.signals.append(signal)
+        return signal
+
+    def read_init(self, init: Init | None) -> None:
+        """Follow what `init` says (spec 3.2): the session, its directory, the tools that are missing."""
+        if init is None:
+            return
+        self.session_id = init.session_id or self.session_id
+        if init.cwd:
+            self.dir = Path(init.cwd)
+        self.missing_tools = tuple(tool for tool in self.tools if tool not in init.tools)
+
+    def turn_ended(self, turn: ITurn, end: TurnEnd) -> None:
+        """Take over what a turn that ended has told."""
+        self.turn = None
+        self.last_turn = end
+        self.escalated = turn.escalated
+        if turn.control is not Control.UNKNOWN:
+            self.control = turn.control
+        self.read_init(end.init)
+        if end.usage is not None and end.under_way:
+            # The result of a resume that found nothing says a cost of 0, which would undo what is known.
+            self._count(end.usage)
+
+    def _count(self, used: TurnUsage) -> None:
+        """Add a turn's usage. Claude's cost is the session's, so a run's is a difference (measured, claude 2.1.332)."""
+        total = used.total_cost_usd
+        if self.session_cost is None and total is not None and used.since_usd is not None:
+            self.session_cost = max(0.0, total - used.since_usd)
+        cost = self.usage.cost_usd
+        if total is not None and self.session_cost is not None:
+            cost = max(cost or 0.0, total - self.session_cost)
+        self.usage = Usage(
+            cost_usd=cost,
+            claude_turns=self.usage.claude_turns + used.claude_turns,
+            input_tokens=self.usage.input_tokens + used.input_tokens,
+            output_tokens=self.usage.output_tokens + used.output_tokens,
+        )

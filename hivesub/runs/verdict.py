@@ -1,0 +1,86 @@
+"""What follows from a turn's end: pure decisions of spec section 6, apart from the machine that carries them out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hivesub.records import Signal, TurnEnd
+
+SELF_REPORTED = "self-reported, not verified"
+
+
+def after_turn(
+    end: TurnEnd,
+    *,
+    signals: Sequence[Signal],
+    goal: str | None,
+    turn: int,
+    max_turns: int | None,
+    control: Control,
+    cost_usd: float | None,
+    max_budget_usd: float | None,
+) -> StopReason | None:
+    """Why no further turn follows this one, or None when one does.
+
+    The outcome's own kind when that is not finished, else the last signal's, else budget, cap or plain end.
+
+    :param turn: the number of the turn that ended, from 1.
+    :param cost_usd: what the run cost so far, None when it cannot be told.
+    """
+    if end.outcome is Outcome.KILLED:
+        return StopReason(kind=StopKind.KILLED, message=end.detail or f"killed by {end.signal}")
+    if end.outcome is Outcome.FAILED:
+        return StopReason(kind=StopKind.FAILED, message=end.detail or "the turn failed")
+    if signals:
+        return _signalled(signals[-1])
+    if end.budget_stop:
+        return StopReason(kind=StopKind.BUDGET_SPENT, message=f"claude stopped at its budget: {end.detail}")
+    if goal is None or max_turns is None:
+        return StopReason(kind=StopKind.TURN_ENDED, message="the turn ended by itself and nothing was signalled")
+    if max_budget_usd is not None and cost_usd is not None and cost_usd >= max_budget_usd:
+        return StopReason(
+            kind=StopKind.BUDGET_SPENT,
+            message=f"the run cost {cost_usd:.4f} USD of its max_budget_usd {max_budget_usd:g}; "
+            "the goal was never reported reached",
+        )
+    if control is Control.FAILED:
+        return StopReason(
+            kind=StopKind.NO_CONTROL,
+            message="claude said that its signal route failed to connect, so that no turn could have reported",
+        )
+    if turn >= max_turns:
+        return StopReason(
+            kind=StopKind.TURN_CAP,
+            message=f"the harness limit of {max_turns} turns was reached; the goal was never reported reached, "
+            "and the work stopped where it had got to",
+        )
+    return None
+
+
+def _signalled(last: Signal) -> StopReason:
+    if last.kind is SignalKind.NEED_HELP:
+        return StopReason(kind=StopKind.NEED_HELP, message=last.message)
+    said = f": {last.message}" if last.message else ""
+    return StopReason(kind=StopKind.GOAL_REACHED, message=f"goal reached ({SELF_REPORTED}){said}")
+
+
+def state_after(stop: StopReason, outcome: Outcome | None, *, interrupted: bool = False) -> State:
+    """The state of a subagent whose run is over (spec section 6).
+
+    :param interrupted: the run was stopped between two turns, where the last outcome is that of a turn before.
+    """
+    if interrupted or outcome is Outcome.KILLED:
+        return State.KILLED
+    if outcome is Outcome.FAILED or stop.kind is StopKind.FAILED:
+        return State.FAILED
+    return State.BLOCKED if stop.kind is StopKind.NEED_HELP else State.IDLE
+
+
+def keeps_goal(stop: StopReason | None) -> bool:
+    """Whether a continued run works toward the goal of the run that stopped so (spec 3.2)."""
+    return stop is not None and stop.kind is not StopKind.GOAL_REACHED
