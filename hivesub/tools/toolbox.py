@@ -1,0 +1,142 @@
+"""One MCP server made of a table of tools: lists them, checks the arguments, turns refusals into tool errors.
+
+Owns nothing of what a tool means. The only module that builds on the SDK's low-level server; the asyncio world ends at
+`Tool.call`, which awaits a Deferred through `settled`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import mcp_types as types
+from attrs import frozen
+from mcp.server.caching import CacheHint
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+
+from hivesub import __version__
+from hivesub.errors import HivesubError
+from hivesub.tools.arguments import Fields
+from hivesub.tools.kinds import shown
+from hivesub.wording import valid_text
+
+_log = Logger()
+_T = TypeVar("_T")
+
+# The lists are the same for as long as the daemon lives; a client asks again soon after an upgrade.
+_LIST_TTL_MS = 300_000
+INTERNAL_ERROR = "internal error; see the daemon's log"
+GIVEN_UP = "the daemon gave this call up, as it does when it stops; `status` tells what became of the run"
+
+
+@frozen(kw_only=True)
+class Tool:
+    """One tool: how it is told of, what it takes, what it does.
+
+    `call`: takes the SDK's context of the request and the arguments as `fields` read them; gives the structured answer
+    and the text for the model. It raises `HivesubError` to refuse.
+    """
+
+    name: str
+    title: str
+    description: str
+    fields: Fields
+    output: dict[str, Any]
+    call: Callable[[ServerRequestContext[Any, Any], dict[str, Any]], Awaitable[tuple[dict[str, Any], str]]]
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
+
+    def definition(self) -> types.Tool:
+        """The tool as `tools/list` tells it. None acts on more than this daemon's own sessions: none is open-world."""
+        return types.Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            input_schema=self.fields.schema(),
+            output_schema=self.output,
+            annotations=types.ToolAnnotations(
+                read_only_hint=self.read_only,
+                destructive_hint=self.destructive,
+                idempotent_hint=self.idempotent,
+                open_world_hint=False,
+            ),
+        )
+
+
+def tool_server(name: str, *, title: str, instructions: str, tools: Sequence[Tool]) -> Server[Any]:
+    """A server of these tools, for the SDK's transports.
+
+    An unknown tool is a protocol error, -32602, as the MCP specification has it; every other refusal is a tool error,
+    which a model sees and can act on.
+    """
+    by_name = {tool.name: tool for tool in tools}
+    listed = types.ListToolsResult(tools=[tool.definition() for tool in tools])
+
+    async def list_tools(
+        ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return listed
+
+    async def call_tool(ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> dict[str, Any]:
+        tool = by_name.get(params.name)
+        if tool is None:
+            raise MCPError(
+                code=types.INVALID_PARAMS,
+                message=f"Unknown tool: {shown(params.name)}. The tools here are {', '.join(by_name)}.",
+            )
+        return await answer(tool, ctx, params.arguments)
+
+    hint = CacheHint(ttl_ms=_LIST_TTL_MS)
+    server: Server[Any] = Server(
+        name,
+        version=__version__,
+        title=title,
+        instructions=instructions,
+        on_list_tools=list_tools,
+        cache_hints={"tools/list": hint, "server/discover": hint},
+    )
+    # No field is mirrored in a header (`x-mcp-header`), so the transport has nothing to check. An attribute, since
+    # mcp 2.0 lacks the argument of that name: it runs the list instead, and finds the same.
+    server.get_tool_input_schema = lambda tool: None
+    # Not `on_call_tool`: registered so, a call may answer with a plain dict, which spares one round through pydantic.
+    server.add_request_handler("tools/call", types.CallToolRequestParams, call_tool)
+    # The default middleware opens an OpenTelemetry span a request, which nobody here exports.
+    server.middleware.clear()
+    return server
+
+
+async def answer(tool: Tool, ctx: ServerRequestContext[Any, Any], arguments: dict[str, Any] | None) -> dict[str, Any]:
+    """A `CallToolResult` on the wire's own names. Cancelling it cancels the call; a run that it started goes on."""
+    try:
+        structured, text = await tool.call(ctx, tool.fields.read(arguments))
+    except HivesubError as error:
+        return refusal(tool.name, str(error))
+    except CancelledError:
+        # Twisted's: somebody below gave up. A client that went away is asyncio's, no Exception, and passes.
+        return refusal(tool.name, GIVEN_UP)
+    except Exception:
+        _log.failure("the tool {tool} failed", tool=tool.name)
+        return refusal(tool.name, INTERNAL_ERROR)
+    return _result(text, {"structuredContent": structured, "isError": False})
+
+
+def refusal(tool: str, why: str) -> dict[str, Any]:
+    """A tool error: ``<tool> error: <why, and what would work>``."""
+    return _result(f"{tool} error: {why}", {"isError": True})
+
+
+def _result(text: str, more: dict[str, Any]) -> dict[str, Any]:
+    # `resultType` is the newer protocol era's; the SDK drops it for a client of the older one.
+    return {"content": [{"type": "text", "text": valid_text(text)}], "resultType": "complete", **more}
+
+
+async def settled(deferred: Deferred[_T]) -> _T:
+    """What a Deferred fires with, for code on asyncio's side; cancelling the wait cancels the Deferred."""
+    result: _T = await deferred.asFuture(asyncio.get_running_loop())
+    return result

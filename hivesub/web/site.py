@@ -1,0 +1,209 @@
+"""The HTTP server's own limits: how much of a request is kept, how long one may take, what is logged of it.
+
+Leaves to `hivesub.web.tree` what a request means, its size included: a body past the limit is thrown away as it comes
+and only marked, so that the refusal comes in its place in the order of checks (spec section 2).
+"""
+# mypy: disable-error-code="no-untyped-call"
+
+from __future__ import annotations
+
+import re
+from io import BytesIO
+from typing import Any, cast
+
+from twisted.internet.interfaces import IDelayedCall, IReactorTime, ITCPTransport
+from twisted.internet.protocol import connectionDone
+from twisted.logger import Logger
+from twisted.python.failure import Failure
+from twisted.web.http import HTTPChannel, datetimeToString, parse_qs
+from twisted.web.http import Request as HTTPRequest
+from twisted.web.resource import IResource
+from twisted.web.server import Request, Site
+
+MAX_BODY_BYTES = 4 * 1024 * 1024
+MAX_DISCARD_BYTES = 64 * 1024 * 1024
+IDLE_TIMEOUT_S = 60.0
+REQUEST_DEADLINE_S = 60.0
+
+_SIGNAL_TAIL = re.compile(r"(/signal/mcp/).*")
+# As long as a token, however it is spelled: a path that missed its route by a letter would still tell one.
+_TOKEN_LIKE = re.compile(r"[A-Za-z0-9_%-]{32,}")
+_NON_ASCII = re.compile(rb"[\x80-\xff]")
+_UNPRINTABLE = re.compile(r"[^!-~]")
+
+
+def cut(transport: object) -> None:
+    """End a connection now, whatever waits to be written."""
+    cast(ITCPTransport, transport).abortConnection()
+
+
+def loggable_path(path: bytes) -> str:
+    """A request's path as the access log may show it: without anything that is or may be a signal token."""
+    text = _UNPRINTABLE.sub("?", path[:2048].decode("latin-1"))
+    return _TOKEN_LIKE.sub("…", _SIGNAL_TAIL.sub(r"\1…", text))
+
+
+class BoundedRequest(Request):
+    """A request of which at most the site's `max_body_bytes` are kept; `too_large` says that there were more."""
+
+    channel: BoundedChannel
+    content: BytesIO
+
+    # An answer without a body has no type; ours that have one say which.
+    defaultContentType = None
+    body_bytes = 0
+    too_large = False
+
+    def gotLength(self, length: int | None) -> None:
+        self.content = BytesIO()
+        if length is not None and length > self.channel.site.max_body_bytes:
+            self.too_large = True
+            if length > self.channel.site.max_discard_bytes:
+                cut(self.transport)
+
+    def handleContentChunk(self, data: bytes) -> None:
+        self.body_bytes += len(data)
+        if self.body_bytes > self.channel.site.max_body_bytes and not self.too_large:
+            self.too_large = True
+            self.content = BytesIO()
+        if not self.too_large:
+            self.content.write(data)
+        elif self.body_bytes > self.channel.site.max_discard_bytes:
+            cut(self.transport)
+
+    def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
+        """As twisted.web's, but a body is never parsed as a form: no route takes one, and a hostile one costs."""
+        self.content.seek(0)
+        self.method, self.uri, self.clientproto = command, path, version
+        self.path, _, query = path.partition(b"?")
+        self.args = parse_qs(query, 1) if query else {}
+        self.process()
+
+    def process(self) -> None:
+        """As twisted.web's, but the site's resource is asked itself, without a walk, and no product is named."""
+        self.site = self.channel.site
+        self.prepath = []
+        self.postpath = self.path[1:].split(b"/")
+        self.responseHeaders.setRawHeaders(b"Date", [datetimeToString()])
+        try:
+            self.render(self.site.resource)
+        except BaseException:
+            self.processingFailed(Failure())
+
+    def processingFailed(self, reason: Failure) -> Failure:
+        """Log it, and answer with a plain 500 when nothing has been said yet."""
+        self._log.failure("a request could not be answered", failure=reason)
+        if self.startedWriting:
+            cut(self.transport)
+        elif not (self.finished or self._disconnected):
+            body = b"internal error\n"
+            self.setResponseCode(500)
+            self.responseHeaders.setRawHeaders(b"Content-Type", [b"text/plain; charset=utf-8"])
+            self.responseHeaders.setRawHeaders(b"Content-Length", [b"%d" % len(body)])
+            self.write(body)
+            self.finish()
+        return reason
+
+    def __repr__(self) -> str:
+        # twisted.web's has the URI in it, and logs the whole request in places: a signal token must not get there.
+        return f"<{type(self).__name__} at 0x{id(self):x}>"
+
+
+class BoundedChannel(HTTPChannel):
+    """One connection. A request has to be whole `request_deadline_s` after its beginning, however its bytes dribble."""
+
+    site: BoundedSite
+
+    _incomplete_since: float | None = None
+    _transport_full = False
+    _late_abort: IDelayedCall | None = None
+
+    def lineReceived(self, line: bytes) -> None:
+        if not line.isascii() and not self._mid_request():
+            # No URL, strictly, and a 400 to twisted.web; here a path like any other, that leads nowhere.
+            line = _NON_ASCII.sub(lambda found: b"%%%02X" % found[0][0], line)
+        super().lineReceived(line)
+
+    def _mid_request(self) -> bool:
+        return bool(self.requests) and self.requests[-1].path is None
+
+    def dataReceived(self, data: bytes) -> None:
+        super().dataReceived(data)
+        # No timer per request: who sends nothing meets the idle timeout, who sends something passes here.
+        if not self._mid_request():
+            self._incomplete_since = None
+            return
+        now = self.site.reactor.seconds()
+        if self._incomplete_since is None:
+            self._incomplete_since = now
+        elif now - self._incomplete_since > self.site.request_deadline_s:
+            cut(self.transport)
+
+    def pauseProducing(self) -> None:
+        self._transport_full = True
+        super().pauseProducing()
+
+    def resumeProducing(self) -> None:
+        self._transport_full = False
+        super().resumeProducing()
+
+    def registerProducer(self, producer: Any, streaming: bool) -> None:
+        super().registerProducer(producer, streaming)
+        # Still full of the response before this one: the transport has said so already and will not say it again.
+        if streaming and self._transport_full:
+            producer.pauseProducing()
+
+    def timeoutConnection(self) -> None:
+        """As twisted.web's, without a log line for each connection that a client kept open and no longer needs."""
+        self._late_abort = self.site.reactor.callLater(self.abortTimeout, cut, self.transport)
+        self.loseConnection()
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        if self._late_abort is not None and self._late_abort.active():
+            self._late_abort.cancel()
+        super().connectionLost(reason)
+
+
+class BoundedSite(Site):
+    """The server of one resource, without an access log unless asked for.
+
+    :param resource: a leaf; it gets every request.
+    :param access_log: log a line a request, without query or headers, the token of a signal URL replaced by `…`.
+    """
+
+    protocol = BoundedChannel  # type: ignore[assignment]
+    requestFactory = BoundedRequest
+    _access_log = Logger(namespace="hivesub.access")
+
+    def __init__(
+        self,
+        resource: IResource,
+        reactor: IReactorTime,
+        *,
+        access_log: bool = False,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
+        request_deadline_s: float = REQUEST_DEADLINE_S,
+        max_body_bytes: int = MAX_BODY_BYTES,
+        max_discard_bytes: int = MAX_DISCARD_BYTES,
+    ) -> None:
+        super().__init__(resource, timeout=idle_timeout_s, reactor=reactor)
+        self.access_log = access_log
+        self.request_deadline_s = request_deadline_s
+        self.max_body_bytes = max_body_bytes
+        self.max_discard_bytes = max_discard_bytes
+
+    def startFactory(self) -> None:
+        """Nothing: twisted.web's opens its log and wakes once a second to know the date for it."""
+
+    def stopFactory(self) -> None:
+        """Nothing, as `startFactory`."""
+
+    def log(self, request: HTTPRequest) -> None:
+        if self.access_log:
+            self._access_log.info(
+                "{method} {path} {status} {length}",
+                method=_UNPRINTABLE.sub("?", request.method[:32].decode("latin-1")),
+                path=loggable_path(request.path),
+                status=request.code,
+                length=request.sentLength,
+            )

@@ -1,0 +1,127 @@
+"""`twistd hivesub` as a process: how it starts and ends, with a service that does nothing in the place of the daemon's."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+DRIVER = """
+import sys
+from types import ModuleType
+from twisted.application.service import Service
+from twisted.internet.defer import Deferred
+from twisted.scripts.twistd import run
+
+class Idle(Service):
+    def __init__(self, reactor):
+        self.reactor = reactor
+    def startService(self):
+        self.reactor.callWhenRunning(self.reactor.callLater, 0, print, "up on", type(self.reactor).__name__, flush=True)
+    def stopService(self):
+        print("stopping", flush=True)
+        done = Deferred()
+        self.reactor.callLater(0.2, done.callback, None)
+        return done.addCallback(lambda _: print("stopped", flush=True))
+
+stub = ModuleType("hivesub.service")
+stub.build = lambda settings, reactor: Idle(reactor)
+sys.modules["hivesub.service"] = stub
+run()
+"""
+BOUND_S = 20
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(tmp_path),
+        "XDG_RUNTIME_DIR": str(tmp_path),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def twistd(*argv: str) -> list[str]:
+    return [sys.executable, "-c", DRIVER, "-n", "--pidfile=", "--logfile=log", *argv]
+
+
+@pytest.fixture
+def daemon(environ: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """The daemon, up, its log in the file `log`; ended after the test where the test has not."""
+    process = subprocess.Popen(
+        twistd("hivesub", "--port=0"),
+        cwd=tmp_path,
+        env=environ,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "up on AsyncioSelectorReactor\n"
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_stop_signal_stops_the_service_and_ends_it_with_status_0(
+    daemon: subprocess.Popen[str], tmp_path: Path, number: signal.Signals
+) -> None:
+    daemon.send_signal(number)
+    said, _ = daemon.communicate(timeout=BOUND_S)
+    assert (said.splitlines(), daemon.returncode) == (["stopping", "stopped"], 0)
+    assert f"{number.name}: stopping" in (tmp_path / "log").read_text()
+
+
+def test_a_second_signal_while_it_stops_changes_nothing(daemon: subprocess.Popen[str], tmp_path: Path) -> None:
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.stdout is not None
+    assert daemon.stdout.readline() == "stopping\n"
+    daemon.send_signal(signal.SIGTERM)
+    said, _ = daemon.communicate(timeout=BOUND_S)
+    assert (said, daemon.returncode) == ("stopped\n", 0)
+    assert "Traceback" not in (tmp_path / "log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("argv", "line"),
+    [
+        (["hivesub", "--no-such-option"], "hivesub: option --no-such-option not recognized"),
+        (["hivesub", "--port=abc"], "hivesub: --port: 'abc' is not a whole number from 0 to 65535"),
+        (["hivesub", "stray"], "hivesub: Wrong number of arguments."),
+        (
+            ["--reactor=poll", "hivesub"],
+            "hivesub: only the asyncio reactor will do, and PollReactor is installed: leave out --reactor, or give "
+            "--reactor=asyncio",
+        ),
+    ],
+)
+def test_what_cannot_be_used_ends_it_with_status_1_and_one_line(
+    environ: dict[str, str], tmp_path: Path, argv: list[str], line: str
+) -> None:
+    done = subprocess.run(twistd(*argv), cwd=tmp_path, env=environ, text=True, capture_output=True, timeout=BOUND_S)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", line + "\n")
+
+
+def test_the_asyncio_reactor_may_be_asked_for_by_name(environ: dict[str, str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        twistd("--reactor=asyncio", "hivesub", "--version"),
+        cwd=tmp_path,
+        env=environ,
+        text=True,
+        capture_output=True,
+        timeout=BOUND_S,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("hivesub ")

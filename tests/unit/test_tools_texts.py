@@ -1,0 +1,213 @@
+"""What the tools say to the model: every fact that it needs to act on, and claims labelled as claims."""
+
+from __future__ import annotations
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from hivesub.records import RecordDict
+from hivesub.tools.texts import continue_text, interrupt_text, start_text, status_text
+from tests.toolfakes import OLD_SESSION, SESSION, ended, record, signal
+
+
+def told(one: RecordDict) -> str:
+    return status_text({"subagents": [one]})
+
+
+class StartTextTests(SynchronousTestCase):
+    def test_a_start_tells_session_pid_directory_budget_and_how_to_watch(self) -> None:
+        self.assertEqual(
+            start_text({"subagent": record(turn=1)}),
+            f"alpha: started (session {SESSION}, pid 4711) in /srv/work. Turn 1 of 5 toward its goal. "
+            "It works by itself from here: a todo comes when the run ends, and `status` with `wait_s` waits for that.",
+        )
+
+    def test_a_start_without_a_goal_says_that_it_is_a_single_turn(self) -> None:
+        text = start_text({"subagent": record(turn=None, max_turns=None, goal=None)})
+        self.assertIn("A single turn, without a goal.", text)
+        self.assertNotIn("Turn ", text)
+
+    def test_a_start_that_replaces_a_session_names_the_old_one_and_how_to_resume_it(self) -> None:
+        text = start_text({"subagent": record(), "replaced_session_id": OLD_SESSION})
+        self.assertIn(f"This is a new session; it replaces the one that bore the name before, {OLD_SESSION}", text)
+        self.assertIn("`continue` with that `session_id`", text)
+
+    def test_a_start_answered_by_its_request_key_after_the_end_tells_the_end(self) -> None:
+        text = start_text({"subagent": ended("idle", "turn_ended", turn=None, max_turns=None, goal=None)})
+        self.assertIn("its run has ended already", text)
+        self.assertNotIn("todo comes", text)
+
+
+class ContinueTextTests(SynchronousTestCase):
+    def test_a_continue_tells_what_a_start_tells(self) -> None:
+        text = continue_text({"subagent": record(turn=1)})
+        self.assertIn(
+            f"alpha: continued (session {SESSION}, pid 4711) in /srv/work. Turn 1 of 5 toward its goal.", text
+        )
+        self.assertNotIn("killed", text)
+
+    def test_a_killed_previous_turn_is_said_plainly_with_its_signal(self) -> None:
+        text = continue_text({"subagent": record(), "previous_signal": "SIGKILL"})
+        self.assertIn("Its previous turn was killed by SIGKILL: it did not finish", text)
+        self.assertIn("may be cut off in the middle", text)
+
+    def test_a_session_that_is_not_known_yet_is_said_to_be(self) -> None:
+        self.assertIn("(session not known yet, pid 4711)", continue_text({"subagent": record(session_id=None)}))
+
+
+class StatusTextTests(SynchronousTestCase):
+    def test_a_running_subagent_is_told_in_three_short_sentences(self) -> None:
+        self.assertEqual(told(record()), "alpha: running. Turn 2 of 5. Last event 3 s ago.")
+
+    def test_a_run_without_a_goal_has_no_turn_phrase(self) -> None:
+        self.assertEqual(told(record(turn=None, max_turns=None, goal=None)), "alpha: running. Last event 3 s ago.")
+
+    def test_the_turn_of_the_budget_is_told_once_in_every_state(self) -> None:
+        for one in (
+            record(),
+            ended("idle", "turn_cap"),
+            ended("idle", "goal_reached"),
+            ended("blocked", "need_help"),
+            ended("killed", "killed", "killed"),
+            ended("failed", "failed", "failed"),
+            record(state="killed", last_turn=None, stop_reason={"kind": "killed", "message": ""}),
+        ):
+            self.assertEqual(told(one).count("Turn 2 of 5"), 1, told(one))
+
+    def test_goal_reached_is_labelled_as_the_subagents_own_claim(self) -> None:
+        one = ended("idle", "goal_reached", message="42 tests pass", signals=[signal("goal_reached", "42 tests pass")])
+        for text in (told(one), status_text({"subagents": [one], "counts": {"idle": 1}})):
+            self.assertIn("self-reported, not verified", text)
+        self.assertIn("42 tests pass", told(one))
+        self.assertIn("Check the work", told(one))
+
+    def test_a_claim_made_while_running_is_told_and_labelled(self) -> None:
+        text = told(record(signals=[signal("goal_reached", "done")]))
+        self.assertIn("alpha: running. Turn 2 of 5. Last event 3 s ago.", text)
+        self.assertIn("goal_reached (self-reported, not verified)", text)
+
+    def test_a_blocked_subagent_tells_its_reason_and_how_to_answer(self) -> None:
+        text = told(
+            ended("blocked", "need_help", message="Which database?", signals=[signal("need_help", "Which database?")])
+        )
+        self.assertTrue(text.startswith("alpha: blocked."), text)
+        self.assertIn("Which database?", text)
+        self.assertIn("Answer it with `continue`.", text)
+
+    def test_outcome_and_stop_reason_stand_as_two_facts(self) -> None:
+        text = told(ended("killed", "killed", "killed", last={"signal": "SIGTERM", "exit_code": None}))
+        self.assertIn("Turn 2 of 5 was killed mid-turn, not finished: SIGTERM.", text)
+        self.assertIn("The run stopped because its turn was killed.", text)
+        self.assertIn("`continue` resumes its session.", text)
+
+    def test_every_stop_reason_tells_what_can_be_done_next(self) -> None:
+        for kind in (
+            "turn_ended",
+            "goal_reached",
+            "need_help",
+            "turn_cap",
+            "budget_spent",
+            "no_control",
+            "killed",
+            "failed",
+        ):
+            self.assertIn("`continue`", told(ended("idle", kind)), kind)
+
+    def test_trouble_is_told(self) -> None:
+        text = told(
+            ended(
+                "idle",
+                "turn_ended",
+                control="failed",
+                missing_tools=["WebFetch", "WebSearch"],
+                report_file="/srv/work/r.md",
+                report_error="no such folder",
+                todo="undelivered",
+            )
+        )
+        self.assertIn("Its signal route failed to connect", text)
+        self.assertIn("Tools asked for that it did not get: WebFetch, WebSearch.", text)
+        self.assertIn("\nReport file: /srv/work/r.md\nReport error: no such folder.", text)
+        self.assertIn("Its todo could not be delivered.", text)
+
+    def test_an_ended_one_tells_its_session_directory_and_cost(self) -> None:
+        usage = {"cost_usd": 0.01234, "claude_turns": 3, "input_tokens": 10, "output_tokens": 20}
+        text = told(ended("idle", "turn_ended", usage=usage))
+        self.assertIn(f"\nSession {SESSION} in /srv/work", text)
+        self.assertIn("Used 0.0123 US dollars, 3 claude turns, 10 input and 20 output tokens.", text)
+
+    def test_what_is_in_order_is_not_told(self) -> None:
+        text = told(ended("idle", "turn_ended"))
+        for word in ("todo", "Tools asked", "Report", "signal route", "said last"):
+            self.assertNotIn(word, text)
+
+    def test_the_result_comes_last_and_as_the_subagents_own_words(self) -> None:
+        text = told(ended("idle", "turn_ended", result="All done.\nReally."))
+        self.assertTrue(text.endswith("\nalpha said last, in its own words:\nAll done.\nReally."), text)
+
+    def test_a_missing_result_is_said_to_be_missing(self) -> None:
+        self.assertIn("its turn wrote no result", told(ended("failed", "failed", "failed", result=None)))
+
+
+class ListTextTests(SynchronousTestCase):
+    def test_several_are_a_line_each_below_the_counts(self) -> None:
+        text = status_text(
+            {
+                "subagents": [
+                    record(),
+                    ended("blocked", "need_help", name="beta", message="Which\ndatabase?"),
+                    ended("idle", "turn_cap", name="gamma", turn=5),
+                ],
+                "counts": {"running": 1, "idle": 1, "blocked": 1, "killed": 0, "failed": 0},
+            }
+        )
+        self.assertEqual(
+            text.splitlines(),
+            [
+                "3 subagents: 1 running, 1 idle, 1 blocked.",
+                "alpha: running. Turn 2 of 5. Last event 3 s ago.",
+                "beta: blocked. Turn 2 of 5. Stopped: need_help: Which database?",
+                "gamma: idle. Turn 5 of 5. Stopped: turn_cap.",
+            ],
+        )
+
+    def test_the_head_says_when_not_all_are_told_of(self) -> None:
+        text = status_text({"subagents": [ended("idle", "turn_ended")], "counts": {"idle": 30}})
+        self.assertEqual(text.splitlines()[0], "30 subagents: 30 idle; told of here: 1.")
+
+    def test_a_list_of_one_is_still_a_list(self) -> None:
+        text = status_text({"subagents": [record()], "counts": {"running": 1}})
+        self.assertEqual(text.splitlines()[0], "1 subagent: 1 running.")
+
+    def test_no_subagents_brings_how_to_make_one(self) -> None:
+        self.assertEqual(
+            status_text({"subagents": [], "counts": {}}), "No subagent has been started yet; `start` makes one."
+        )
+
+    def test_long_results_are_cut_in_a_list_and_said_to_be(self) -> None:
+        text = status_text(
+            {"subagents": [record(result="x" * 9_000), record(name="beta", result="")], "counts": {"running": 2}}
+        )
+        self.assertLess(len(text), 3_000)
+        self.assertIn("cut here; ask with its `name` for the whole", text)
+
+
+class InterruptTextTests(SynchronousTestCase):
+    def test_it_tells_the_signal_and_that_the_run_is_over(self) -> None:
+        one = ended("killed", "killed", "killed", last={"signal": "SIGINT"})
+        text = interrupt_text({"subagent": one, "escalated": False})
+        self.assertTrue(
+            text.startswith("alpha: killed by SIGINT. Turn 2 of 5. The run is over: no further turn follows."), text
+        )
+        self.assertNotIn("stronger", text)
+
+    def test_it_says_when_it_escalated_and_what_was_there_before(self) -> None:
+        one = ended(
+            "killed", "killed", "killed", last={"signal": "SIGKILL", "detail": "a good result had been written before"}
+        )
+        text = interrupt_text({"subagent": one, "escalated": True})
+        self.assertIn("did not go at the first signal; stronger ones had to follow.", text)
+        self.assertIn("Detail: a good result had been written before.", text)
+
+    def test_an_interrupt_between_two_turns_names_no_signal(self) -> None:
+        text = interrupt_text({"subagent": ended("killed", "killed", "finished"), "escalated": False})
+        self.assertTrue(text.startswith("alpha: killed. "), text)
