@@ -1,0 +1,1 @@
+"""The whole daemon with the real claude, against a scripted model on loopback."""

@@ -1,0 +1,35 @@
+"""The environment that the real claude runs in: a HOME of its own, and nothing inherited but PATH and locale."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FAKE_KEY = "sk-ant-scripted-0000"
+
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+}
+"""Switches off all that claude would send or fetch besides the conversation."""
+
+
+def claude_environment(home: Path, model_url: str, **extra: str) -> dict[str, str]:
+    """The whole environment of a sandboxed claude, named variable by variable.
+
+    `home` is made when it is missing. `IS_SANDBOX` lets it run as root; `extra` is laid over the rest.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    return {
+        "HOME": str(home),
+        "PATH": os.environ.get("PATH", os.defpath),
+        "LANG": "C.UTF-8",
+        "TMPDIR": os.environ.get("TMPDIR", "/tmp"),
+        "ANTHROPIC_BASE_URL": model_url,
+        "ANTHROPIC_API_KEY": FAKE_KEY,
+        "IS_SANDBOX": "1",
+        **QUIET,
+        **extra,
+    }
