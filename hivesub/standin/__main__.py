@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from hivesub.standin.main import main
+from hivesub.standin.main import leave
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(sys.argv[1:])

@@ -54,13 +54,14 @@ class Arguments:
     """A command line that was understood.
 
     Shape: `values` maps a flag to the values it was given, in order; `bare` are the flags without one;
-    `prompt` is the positional prompt or None.
+    `prompt` is the positional prompt or None; `swallowed` is claude's hint about what a variadic flag took.
     """
 
     def __init__(self) -> None:
         self.values: dict[str, list[str]] = {}
         self.bare: set[str] = set()
         self.prompt: str | None = None
+        self.swallowed: list[str] = []
 
     def value(self, flag: str) -> str | None:
         """The last value given to `flag`, or None."""
@@ -125,6 +126,9 @@ def _take_values(found: Arguments, flag: str, rest: list[str]) -> None:
         raise Refused(f"error: option '{flag} {shape}' argument missing")
     while shape.endswith("...>") and rest and not rest[0].startswith("-"):
         taken.append(rest.pop(0))
+        found.swallowed = [
+            f'"{taken[-1]}" was read as a value of {flag}, not as a prompt · put a prompt before {flag} or after --'
+        ]
 
 
 def help_text() -> str:

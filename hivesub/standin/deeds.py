@@ -182,9 +182,7 @@ def _shell(command: str, *, own_session: bool, silent: bool) -> int:
     actions: list[tuple[int, int, str, int, int]] = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
     if silent:
         actions += [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
-    return os.posix_spawn(
-        "/bin/sh", ["sh", "-c", command], os.environ, file_actions=actions, setsid=own_session
-    )
+    return os.posix_spawn("/bin/sh", ["sh", "-c", command], os.environ, file_actions=actions, setsid=own_session)
 
 
 VERBS = {

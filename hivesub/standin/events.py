@@ -99,6 +99,7 @@ def result(
     errors: list[str] | None,
     num_turns: int,
     total_cost_usd: float,
+    cost_usd: float,
     tokens: tuple[int, int],
     terminal_reason: str | None,
     index: int,
@@ -129,6 +130,8 @@ def result(
     event["uuid"] = fresh_uuid()
     event["queued_turn_count"] = 0
     event["result_index"] = index
+    spent = {"inputTokens": tokens[0], "outputTokens": tokens[1], "costUSD": cost_usd}
+    event["model_usage_since_last_result"] = {MODEL: spent} if cost_usd else {}
     return event
 
 

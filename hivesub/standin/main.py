@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 MAX_STDIN_BYTES = 10 * 1024 * 1024
 ROOT_REFUSED = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
 INPUT_MISSING = "Error: Input must be provided either through stdin or as a prompt argument when using --print"
+INPUT_TOO_BIG = "Error: piped stdin input exceeds 10MB. Pass large content as a file path in your prompt instead."
 INPUT_BLANK = (
     "Error: Input contained only whitespace. "
     "Provide a prompt with text through stdin or as a prompt argument when using --print"
@@ -42,6 +43,18 @@ def main(argv: list[str]) -> int:
         return end.code
     except Stopped as stop:
         return 0 if stop.number == 2 else 128 + stop.number
+
+
+def leave(argv: list[str]) -> None:
+    """Run one claude process and be gone: no interpreter shutdown for a late signal to break into."""
+    code = main(argv)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            code = code or 1
+    os._exit(code)
 
 
 def _run(argv: list[str]) -> int:
@@ -102,7 +115,7 @@ def _servers(given: Arguments) -> list[Server]:
         try:
             entries: dict[str, Any] = json.loads(text)["mcpServers"]
         except (ValueError, KeyError, TypeError):
-            raise Refused(f"Error: Invalid MCP configuration:\nMCP config is not valid: {config[:200]}") from None
+            raise Refused("Error: Invalid MCP configuration:\nMCP config is not a valid JSON") from None
         found.update({name: Server(name, entry) for name, entry in entries.items()})
     return list(found.values())
 
@@ -111,11 +124,11 @@ def _prompt(given: Arguments) -> str:
     """The prompt: the argument, and what stdin holds up to its end."""
     raw = b"" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read(MAX_STDIN_BYTES + 1)
     if len(raw) > MAX_STDIN_BYTES:
-        raise Refused("Error: Input from stdin is over 10 MB. Write it to a file and refer to that instead.")
+        raise Refused(INPUT_TOO_BIG)
     typed = raw.decode("utf-8", "replace")
     prompt = typed if given.prompt is None else f"{given.prompt}\n{typed}" if typed else given.prompt
     if not prompt:
-        raise Refused(INPUT_MISSING)
+        raise Refused("\n".join([*given.swallowed, INPUT_MISSING]))
     if not prompt.strip():
         raise Refused(INPUT_BLANK)
     return prompt
@@ -137,13 +150,17 @@ def _play(play: Play) -> int:
     pending: Stopped | None = None
     while True:
         try:
-            if pending is not None:
-                return play.stopped(pending.number)
-            return _turn(play)
+            code = _turn(play) if pending is None else play.stopped(pending.number)
         except Ended as end:
-            return end.code
+            code = end.code
         except Stopped as stop:
             pending = stop
+            continue
+        if play.begun:
+            # Only now, as claude does: what a killed process spent is not remembered.
+            play.session.cost_usd += play.spent_usd
+            play.session.save()
+        return code
 
 
 def _turn(play: Play) -> int:
@@ -191,14 +208,14 @@ def _prepare(play: Play, overrides: list[str]) -> None:
 
 def _wake_after_cut_task(play: Play) -> None:
     """Where the last process was stopped with a background task, claude first tells of it with an empty result."""
-    task = play.session.plan.pop("cut_task", None)
+    task = play.session.task
+    play.session.task = None
     if task is None:
         return
     fields = {"task_id": task, "status": "stopped", "output_file": "", "summary": "scripted"}
     play.emit(events.system("task_notification", play.session.id, **fields))
     play.begin(play.cwd)
-    play.cost_usd = 0.0
-    play.calls = -1
+    play.cost_usd, play.calls = 0.0, -1
     play.result("", terminal_reason=None)
-    play.calls = 0
-    play.results = 0
+    play.calls, play.exit_code = 0, None
+    play.worked = False

@@ -66,7 +66,7 @@ class Play:
         self.exit_code: int | None = None
         self.silent_end = False
         self.foreground: tuple[int, str] | None = None
-        self.task: str | None = None
+        self.worked = False
         self.on_signal: dict[str, list[str]] = {}
 
     def emit(self, event: dict[str, Any]) -> None:
@@ -108,7 +108,7 @@ class Play:
 
     def conclude(self) -> int:
         """End the turn as its steps left it: with a good result when they wrote none. Gives the exit code."""
-        if not self.results and not self.silent_end:
+        if not self.worked and not self.silent_end:
             self.result()
         return self.exit_code or 0
 
@@ -123,7 +123,6 @@ class Play:
     ) -> None:
         """Write a `result` event, charge for the answer and settle the exit code that goes with it."""
         self.spent_usd += self.cost_usd
-        self.session.cost_usd += self.cost_usd
         budget_usd = self.arguments.budget_usd
         if not is_error and budget_usd is not None and self.spent_usd >= budget_usd:
             subtype, is_error, terminal_reason = "error_max_budget_usd", True, "budget_exhausted"
@@ -136,13 +135,14 @@ class Play:
             words=spoken if subtype == "success" else None,
             errors=errors,
             num_turns=self.calls + 1,
-            total_cost_usd=self.session.cost_usd,
+            total_cost_usd=self.session.cost_usd + self.spent_usd,
+            cost_usd=self.cost_usd,
             tokens=self.tokens,
             terminal_reason=terminal_reason,
             index=self.results,
         )
-        self.session.save()
         self.results += 1
+        self.worked = True
         self.exit_code = 1 if is_error else 0
         self.cost_usd = ANSWER_COST_USD
         self.emit(event)
@@ -168,6 +168,10 @@ class Play:
     def _interrupted(self, running: tuple[int, str] | None) -> None:
         if not self.begun:
             return
+        if self.session.task is not None:
+            self._task_stopped()
+            if self.worked:
+                return
         note, reason = events.INTERRUPTED, "aborted_streaming"
         if running is not None:
             note, reason = events.INTERRUPTED_TOOL, "aborted_tools"
@@ -181,12 +185,13 @@ class Play:
     def _terminated(self, running: tuple[int, str] | None) -> None:
         if running is not None:
             self.emit(events.user(self.session.id, tool_result(running[1], "Exit code 137", is_error=True)))
-        if self.task is not None:
-            self.session.plan["cut_task"] = self.task
-            self.session.save()
-            stopped = {"task_id": self.task, "status": "stopped", "output_file": "", "summary": "scripted"}
-            self.emit(events.system("task_notification", self.session.id, **stopped))
-            self.emit(events.system("background_tasks_changed", self.session.id, tasks=[]))
+        if self.session.task is not None:
+            self._task_stopped()
+
+    def _task_stopped(self) -> None:
+        stopped = {"task_id": self.session.task, "status": "stopped", "output_file": "", "summary": "scripted"}
+        self.emit(events.system("task_notification", self.session.id, **stopped))
+        self.emit(events.system("background_tasks_changed", self.session.id, tasks=[]))
 
 
 if TYPE_CHECKING:
@@ -213,5 +218,4 @@ def listen_for_signals() -> None:
         raise Stopped(number)
 
     for name in STOPPING:
-        if signal.getsignal(getattr(signal, name)) is not signal.SIG_IGN:
-            signal.signal(getattr(signal, name), stop)
+        signal.signal(getattr(signal, name), stop)

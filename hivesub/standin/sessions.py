@@ -22,7 +22,8 @@ class NotFound(Exception):
 class Session:
     """What is remembered of a session between its processes.
 
-    Units: `cost_usd` is the sum over all its processes. `plan` holds steps for later turns, see `script.Plan`.
+    Units: `cost_usd` is the sum over all its processes that ended by themselves. `plan` holds steps for later turns,
+    see `script.steps_for`; `task` is the background task that runs, or ran when the last process was cut.
     """
 
     def __init__(self, id: str, project: str, path: str) -> None:
@@ -33,6 +34,7 @@ class Session:
         self.cost_usd = 0.0
         self.turns = 0
         self.plan: dict[str, Any] = {}
+        self.task: str | None = None
 
     def save(self) -> None:
         """Write it, whole or not at all."""
@@ -44,6 +46,7 @@ class Session:
             "cost_usd": self.cost_usd,
             "turns": self.turns,
             "plan": self.plan,
+            "task": self.task,
         }
         partial = f"{self.path}.{os.getpid()}"
         with open(partial, "w", encoding="utf-8") as out:
@@ -90,10 +93,10 @@ def resume(wanted: str, project: str) -> Session:
     paths = [os.path.join(folder, name) for name in names if name.endswith(".json")]
     found = [session for session in map(_load, paths) if session.title == wanted and session.project == project]
     if not found:
+        provided = f'. Provided value "{wanted}" is not a UUID and does not match any session title.' if wanted else ""
         raise NotFound(
             "Error: --resume requires a valid session ID or session title when used with --print. "
-            "Usage: claude -p --resume <session-id|title>. "
-            f'Provided value "{wanted}" is not a UUID and does not match any session title.'
+            f"Usage: claude -p --resume <session-id|title>{provided}"
         )
     if len(found) > 1:
         found.sort(key=lambda session: os.stat(session.path).st_mtime_ns, reverse=True)
@@ -113,6 +116,7 @@ def _load(path: str) -> Session:
     session.cost_usd = values["cost_usd"]
     session.turns = values["turns"]
     session.plan = values["plan"]
+    session.task = values["task"]
     return session
 
 

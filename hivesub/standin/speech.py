@@ -133,16 +133,17 @@ def background(play: Play, rest: str) -> None:
 
 def begin_task(play: Play, rest: str = "") -> None:
     """`begin-task`: a background task is listed from now on."""
-    play.task = f"b{fresh_uuid()[:8]}"
-    fields = {"task_id": play.task, "task_type": "local_bash", "description": "scripted"}
+    play.session.task = f"b{fresh_uuid()[:8]}"
+    play.session.save()
+    fields = {"task_id": play.session.task, "task_type": "local_bash", "description": "scripted"}
     play.emit(events.system("background_tasks_changed", play.session.id, tasks=[fields]))
     play.emit(events.system("task_started", play.session.id, **fields, is_backgrounded=True))
 
 
 def end_task(play: Play, rest: str = "") -> None:
     """`end-task`: the background task is done."""
-    ended: dict[str, Any] = {"task_id": play.task}
-    play.task = None
+    ended: dict[str, Any] = {"task_id": play.session.task}
+    play.session.task = None
     play.emit(events.system("task_updated", play.session.id, **ended, patch={"status": "completed"}))
     play.emit(events.system("task_notification", play.session.id, **ended, status="completed", summary="scripted"))
     play.emit(events.system("background_tasks_changed", play.session.id, tasks=[]))
