@@ -53,7 +53,12 @@ def claim(path: Path, mark: str) -> StateDir:
     try:
         lock = _lock(path)
         dead = [old for old in _read_marks(path) if old != mark]
-        _write_marks(path, [*dead[-_KEPT_MARKS:], mark])
+        try:
+            _write_marks(path, [*dead[-_KEPT_MARKS:], mark])
+        except BaseException:
+            if lock is not None:
+                os.close(lock)
+            raise
     except BlockingIOError:
         raise ConfigError(
             f"--state-dir: {path} is in use by another hivesub: give each daemon a state directory of its own"

@@ -130,7 +130,8 @@ class FakeProcessReactor(Clock):
         super().__init__()
         self.children: list[FakeChild] = []
         self.spawn_error: Exception | None = None
-        self._next_pid = 1000
+        # Beyond what Linux ever gives: a signal that slips through to the system reaches nobody.
+        self._next_pid = 5_000_000
 
     def spawnProcess(  # type: ignore[override]
         self,

@@ -21,11 +21,13 @@ from hivesub.errors import SpawnError, UnsupportedClaude
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from twisted.internet.interfaces import IDelayedCall, IReactorProcess, IReactorTime
+    from twisted.internet.interfaces import IDelayedCall, IProcessTransport, IReactorProcess, IReactorTime
     from twisted.python.failure import Failure
 
-PROBE_S = 30.0
-"""Seconds that `--version` and `--help` may take together; measured 0.24 s and 0.55 s, claude 2.1.332."""
+PROBE_S = 15.0
+"""Seconds that `--version` and `--help` may take each; measured 0.24 s and 0.55 s, claude 2.1.332."""
+DRAIN_S = 1.0
+"""Seconds after the exit until the pipes are closed, which something that claude started may hold."""
 NEEDED = ("--tools", "--strict-mcp-config", "--mcp-config", "--session-id", "--resume")
 """Flags without which a subagent would not be confined, or not be found again."""
 KNOWN = (*NEEDED, "--name", "--model", "--effort", "--max-budget-usd")
@@ -41,22 +43,56 @@ class Program:
     flags: frozenset[str]
 
 
-class _Ask(ProcessProtocol):
-    def __init__(self) -> None:
-        self.done: Deferred[tuple[int | None, str]] = Deferred()
-        self._pieces: list[bytes] = []
-        self._size = 0
+@frozen(kw_only=True)
+class _Answer:
+    """`fault`: what was wrong with how it ended, or "". `out`, `err`: what it wrote."""
 
-    def outReceived(self, data: bytes) -> None:
+    fault: str
+    out: str
+    err: str
+
+
+class _Ask(ProcessProtocol):
+    def __init__(self, clock: IReactorTime) -> None:
+        self.done: Deferred[_Answer] = Deferred()
+        self._clock = clock
+        self._pieces: dict[int, list[bytes]] = {1: [], 2: []}
+        self._size = 0
+        self._late: IDelayedCall | None = None
+        self._too_late = False
+
+    def connectionMade(self) -> None:
+        transport: IProcessTransport = self.transport  # type: ignore[assignment]
+        transport.closeStdin()
+        self._late = self._clock.callLater(PROBE_S, self._give_up, transport)
+
+    def childDataReceived(self, childFD: int, data: bytes) -> None:
         if self._size < _MAX_HELP_BYTES:
             self._size += len(data)
-            self._pieces.append(data)
+            self._pieces[childFD].append(data)
 
-    errReceived = outReceived
+    def processExited(self, reason: Failure) -> None:
+        self._cancel_late()
+        self._late = self._clock.callLater(DRAIN_S, self.transport.loseConnection)  # type: ignore[union-attr]
 
     def processEnded(self, reason: Failure) -> None:
-        code = reason.value.exitCode if isinstance(reason.value, ProcessTerminated) else 0
-        self.done.callback((code, b"".join(self._pieces).decode("utf-8", "replace")))
+        self._cancel_late()
+        fault = ""
+        if self._too_late:
+            fault = f"no answer within {PROBE_S:g} s"
+        elif isinstance(reason.value, ProcessTerminated):
+            code, number = reason.value.exitCode, reason.value.signal
+            fault = f"exit code {code}" if number is None else f"died on signal {number}"
+        out, err = (b"".join(self._pieces[fd]).decode("utf-8", "replace") for fd in (1, 2))
+        self.done.callback(_Answer(fault=fault, out=out, err=err))
+
+    def _give_up(self, transport: IProcessTransport) -> None:
+        self._too_late = True
+        transport.signalProcess("KILL")
+
+    def _cancel_late(self) -> None:
+        if self._late is not None and self._late.active():
+            self._late.cancel()
 
 
 class Claude:
@@ -103,8 +139,11 @@ class Claude:
         return Deferred.fromCoroutine(self._program())
 
     async def _program(self) -> Program:
-        path = self.find()
-        stat = os.stat(path)
+        try:
+            path = self.find()
+            stat = os.stat(path)
+        except OSError as error:  # replaced this very moment, or on a relative PATH in a directory that was deleted
+            raise SpawnError(f"{error.filename or self._path} cannot be run: {error.strerror or error}") from error
         key = (path, stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size)
         known = self._asked.get(key)
         if known is None:
@@ -130,28 +169,22 @@ class Claude:
             waiter.callback(answer)
 
     async def _ask(self, path: str) -> Program:
-        code, version = await self._output(path, "--version")
-        help_code, text = await self._output(path, "--help")
-        if code or help_code:
-            said = (version if code else text).strip().splitlines()[-1:] or ["nothing"]
-            raise SpawnError(
-                f"{path} does not run: exit code {code or help_code} for --version or --help, saying {said[0]!r}"
-            )
-        flags = frozenset(flag for flag in KNOWN if re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", text))
-        first = (version.strip().splitlines() or ["of unknown version"])[0]
+        version = await self._output(path, "--version")
+        text = await self._output(path, "--help")
+        listed = text.out + text.err
+        flags = frozenset(flag for flag in KNOWN if re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", listed))
+        first = (version.out.strip().splitlines() or ["of unknown version"])[0]
         return Program(path=path, version=first[:100], flags=flags)
 
-    async def _output(self, path: str, argument: str) -> tuple[int | None, str]:
-        asked = _Ask()
+    async def _output(self, path: str, argument: str) -> _Answer:
+        asked = _Ask(self._clock)
         argv = [*self._prefix, path, argument]
         try:
-            transport = self._reactor.spawnProcess(asked, argv[0], argv, env=dict(self._environ), path=None)
+            self._reactor.spawnProcess(asked, argv[0], argv, env=dict(self._environ), path=None)
         except OSError as error:
             raise SpawnError(f"{argv[0]} cannot be run: {error.strerror or error}") from error
-        transport.closeStdin()
-        late: IDelayedCall = self._clock.callLater(PROBE_S, transport.signalProcess, "KILL")
-        try:
-            return await asked.done
-        finally:
-            if late.active():
-                late.cancel()
+        answer = await asked.done
+        if answer.fault:
+            said = ((answer.err.strip() or answer.out.strip()).splitlines() or ["nothing"])[-1]
+            raise SpawnError(f"{path} does not run: {answer.fault} for {argument}, saying {said[:500]!r}")
+        return answer

@@ -93,22 +93,27 @@ class Kin:
         :returns: how many others were signalled.
         """
         others = self.others()  # looked up first: they may lose their parent by the signal
-        if child:
-            _send_to_group(self._pid, number)
+        grouped = child and _send_to_group(self._pid, number)
         for process in others:
             try:
-                process.send_signal(number)
+                # Nobody gets it twice: to a second SIGINT a program may answer otherwise than to the first.
+                if not (grouped and os.getpgid(process.pid) == self._pid):
+                    process.send_signal(number)
             except (psutil.Error, OSError):
                 continue
         return len(others)
 
 
-def _send_to_group(pid: int, number: int) -> None:
-    """To the group where there is one already, else to the process: right after the spawn `setsid` has not run yet."""
+def _send_to_group(pid: int, number: int) -> bool:
+    """To the group where there is one already, else to the process: right after the spawn `setsid` has not run yet.
+
+    :returns: whether it went to a group.
+    """
     try:
         if os.getpgid(pid) == pid:
             os.killpg(pid, number)
-        else:
-            os.kill(pid, number)
-    except ProcessLookupError:
-        pass
+            return True
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # gone; or a launcher has made it another user's, and the ladder's end will tell that it stays
+    return False

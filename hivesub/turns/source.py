@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hivesub.turns.claude import Claude
     from hivesub.turns.command import Wrappers
     from hivesub.turns.mcpconfig import Servers
+    from hivesub.turns.stop import SignalsKin
 
 
 @implementer(ISignalTarget)
@@ -63,6 +64,7 @@ class TurnSource:
     :param signal_url: gives the URL of the signal route for a token, as a subagent reaches it.
     :param new_mark: gives a fresh value for `HIVESUB_TURN`.
     :param config_dir: the directory of the per-session MCP config files.
+    :param make_kin: gives, for a child's id and mark, what reaches it and all that it started with a signal.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class TurnSource:
         redactor: IRedactor,
         signal_url: Callable[[str], str],
         new_mark: Callable[[], str],
+        make_kin: Callable[[int, str], SignalsKin] = Kin,
     ) -> None:
         self._reactor = reactor
         self._clock = clock
@@ -95,13 +98,14 @@ class TurnSource:
         self._redactor = redactor
         self._signal_url = signal_url
         self._new_mark = new_mark
+        self._make_kin = make_kin
 
     def spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
         return Deferred.fromCoroutine(self._spawn(spec, signalled))
 
     async def _spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> ITurn:
         program = await self._claude.program()
-        if not spec.dir.is_dir():
+        if not os.path.isdir(spec.dir):
             raise SpawnError(f"the directory {spec.dir} is not there (any more): pass a `dir` that exists")
         mark = self._new_mark()
         target = _Target(signalled, lambda: remove_config(config))
@@ -126,7 +130,7 @@ class TurnSource:
                 clock=self._clock,
                 now=self._now,
                 redact=self._redactor.redact,
-                make_ladder=lambda pid, clear: Ladder(self._clock, Kin(pid, mark), clear),
+                make_ladder=lambda pid, clear: Ladder(self._clock, self._make_kin(pid, mark), clear),
                 exited=exited,
             )
             environ = child_environment(self._environ, mark=mark)

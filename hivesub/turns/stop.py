@@ -98,6 +98,9 @@ class Ladder:
         if not self._kin.others():
             self._finish()
         elif not self._done:
+            if self._rung + 1 == len(RUNGS):
+                # What was forked while the last round of signals went out.
+                self._kin.send(RUNGS[-1], child=False)
             self._looks = self._clock.callLater(LOOK_S, self._look)
             if self._call is None or not self._call.active():
                 self._call = self._clock.callLater(RUNG_S, self._give_up)

@@ -15,7 +15,7 @@ from twisted.internet.protocol import ProcessProtocol
 from zope.interface import implementer
 
 from hivesub.interfaces import ITurn
-from hivesub.records import Control
+from hivesub.records import Control, Outcome
 from hivesub.turns.outcome import judge
 from hivesub.turns.stream import Stream, Tail
 
@@ -78,6 +78,7 @@ class Turn(ProcessProtocol):
         self._lingered = False
         self._lingered_result: Result | None = None
         self._no_tools = False
+        self._sweep = False
         self._status: BaseException | None = None
         self._pipes_closed = False
         self._clear = False
@@ -132,17 +133,22 @@ class Turn(ProcessProtocol):
         self.pid = None
         self._cancel_quiet()
         self._drain = self._clock.callLater(DRAIN_TICK_S, self._drained, self.bytes_read, DRAIN_TICKS)
+        assert self._ladder is not None
+        if self._ladder.begun:
+            # At once, not after the drain: a rung that falls due meanwhile must not go to an id that is no longer ours.
+            self._ladder.child_exited(sweep=True)
 
     def processEnded(self, reason: Failure) -> None:
         if self._drain is not None and self._drain.active():
             self._drain.cancel()
         self._pipes_closed = True
         self._stream.finish()
-        killed = self._judge().outcome.value == "killed"
         assert self._ladder is not None
-        self._ladder.child_exited(sweep=killed or self._lingered)
+        if not self._ladder.begun:
+            self._ladder.child_exited(sweep=self._sweep or self._judge().outcome is Outcome.KILLED)
         if self.open_requests > 0:
             self._clock.callLater(REQUEST_S, self._forget_requests)
+        self._conclude()
 
     def _drained(self, seen: int, ticks: int) -> None:
         """Close the pipes that a grandchild still holds, once they have given what was in them."""
@@ -165,7 +171,7 @@ class Turn(ProcessProtocol):
             self.control = Control.CONNECTED
         elif status == "failed" and self.control is not Control.CONNECTED:
             self.control = Control.FAILED
-        if not set(self.spec.tools) & set(init.tools) and not self._no_tools:
+        if not set(self.spec.tools) & set(init.tools) and not self._no_tools and self._stop_reason is None:
             self._no_tools = True
             self.stop("claude offers none of the tools asked for")
         waiting, self._waiting_under_way = self._waiting_under_way, []
@@ -176,7 +182,8 @@ class Turn(ProcessProtocol):
         """Arm the one timer of this turn for whichever bound on silence applies: most have none until their result."""
         self._cancel_quiet()
         bound = self._silence_bound()
-        if bound is not None and self.last_event_at is not None and self._status is None:
+        ending = self._status is not None or (self._ladder is not None and self._ladder.begun)
+        if bound is not None and self.last_event_at is not None and not ending:
             left = max(0.0, self.last_event_at + bound - self._clock.seconds())
             self._quiet = self._clock.callLater(left, self._silent, False)
 
@@ -219,6 +226,8 @@ class Turn(ProcessProtocol):
         if self._status is None and self._stop_reason is None:
             self._stop_reason = reason
             self._begin_ladder()
+        elif self._status is not None:
+            self._sweep = True  # how it ended stands, but an interrupt leaves nothing behind
 
     @property
     def escalated(self) -> bool:
