@@ -46,7 +46,12 @@ def outcome_sentence(record: RecordDict) -> str:
     last = record.get("last_turn")
     if not last:
         return ""
-    subject = turn_phrase(record) or "The turn"
+    phrase = turn_phrase(record)
+    if _between_turns(record):
+        # The number may be that of a turn that never had a process.
+        subject = f"{phrase}: the last turn" if phrase else "The last turn"
+    else:
+        subject = phrase or "The turn"
     notes = [_one_line(last.get("detail"))]
     if last["outcome"] == "killed":
         notes.insert(0, last.get("signal") or "")
@@ -67,10 +72,12 @@ def stop_sentence(record: RecordDict) -> str:
         return ""
     kind, message = reason["kind"], valid_text(reason.get("message") or "").strip()
     if kind == "goal_reached":
-        return _quoting(f"The subagent reported its goal reached ({UNVERIFIED})", message)
+        return _quoting(f"The subagent reported its goal reached ({UNVERIFIED})", _claimed(record, message))
     if kind == "need_help":
-        return _quoting("The subagent is blocked and asks for help", message)
-    return _sentence(_plain_stop(kind, record), [_news(message, record)])
+        return _quoting("The subagent is blocked and asks for help", _claimed(record, message))
+    if kind in {"killed", "failed"}:
+        return _sentence(_cut_short(kind, record), [_news(message, record)])
+    return _stopped(message[0].upper() + message[1:] if message else _default_stop(kind, record))
 
 
 def claims_sentence(record: RecordDict) -> str:
@@ -91,7 +98,8 @@ def title_words(record: RecordDict) -> str:
     """How a run ended in a few words that follow the subagent's name, such as ``is blocked and asks for help``."""
     kind = (record.get("stop_reason") or {}).get("kind")
     if record.get("state") == "killed":
-        return f"was {KILLED}" if _last_outcome(record) == "killed" else "was stopped between two turns"
+        words = {"killed": f"was {KILLED}", None: "was stopped before its first turn"}
+        return words.get(_last_outcome(record), "was stopped between two turns")
     if record.get("state") == "failed":
         return "failed"
     if record.get("state") == "blocked":
@@ -113,36 +121,49 @@ def report_sentence(record: RecordDict) -> str:
     return "\n".join(parts)
 
 
-def _plain_stop(kind: str, record: RecordDict) -> str:
-    never = "; the goal was never reported reached" if record.get("goal") else ""
-    between = _last_outcome(record) == "finished"
+def _cut_short(kind: str, record: RecordDict) -> str:
+    if _last_outcome(record) == kind:
+        return (
+            "The run stopped because its turn was killed"
+            if kind == "killed"
+            else "The run stopped because its turn failed"
+        )
+    which = "next" if record.get("last_turn") else "first"
+    return f"The run was stopped before its {which} turn" if kind == "killed" else f"The {which} turn could not be run"
+
+
+def _default_stop(kind: str, record: RecordDict) -> str:
+    """A stop reason whose run gave no message of its own."""
+    short = "the goal was never reported reached, and the work stopped where it had got to"
     if kind == "turn_cap":
-        return (
-            f"The harness limit of {_turns(record)} was reached{never or '; the goal was never reported reached'}, "
-            "and the work stopped where it had got to"
-        )
+        return f"The harness limit of {_turns(record)} was reached; {short}"
     if kind == "budget_spent":
-        return f"The run's budget in dollars is spent{never}, and the work stopped where it had got to"
+        return f"The run's budget in dollars is spent; {short}"
     if kind == "no_control":
-        return (
-            "The run stopped because claude could not connect to its signal route: no turn could have reported the goal"
-        )
-    if kind == "killed":
-        return "The run was stopped before its next turn" if between else "The run stopped because its turn was killed"
-    if kind == "failed":
-        return "The next turn could not be started" if between else "The run stopped because its turn failed"
-    return "The run was a single turn, so no further one follows"
+        return "Claude could not connect to the signal route of this run: no turn could have reported its goal reached"
+    return "The turn ended by itself and nothing was signalled"
+
+
+def _claimed(record: RecordDict, message: str) -> str:
+    """What the deciding signal said, verbatim; the stop reason's message where the record lists no signal."""
+    signals = record.get("signals") or ()
+    if signals and signals[-1]["kind"] == record["stop_reason"]["kind"]:
+        return valid_text(signals[-1].get("message") or "").strip()
+    return message
 
 
 def _news(message: str, record: RecordDict) -> str:
-    """What a stop reason's message adds: nothing where it repeats the outcome's detail, or where our sentence says it
-    all."""
-    if record["stop_reason"]["kind"] in {"turn_cap", "budget_spent", "no_control", "turn_ended"}:
-        return ""
+    """What a stop reason's message adds to the outcome's detail: nothing where it repeats it."""
     line = _one_line(message)
     known = _one_line((record.get("last_turn") or {}).get("detail")).casefold()
     words = line.casefold().rstrip(".")
     return "" if words in known or (known and known.rstrip(".") in words) else line
+
+
+def _between_turns(record: RecordDict) -> bool:
+    """Whether the run was ended by something other than its last turn, whose outcome stands beside it."""
+    kind = (record.get("stop_reason") or {}).get("kind")
+    return kind in {"killed", "failed"} and _last_outcome(record) not in {kind, None}
 
 
 def _last_outcome(record: RecordDict) -> str | None:

@@ -57,6 +57,13 @@ def _quick_collections() -> None:
 
 
 @pytest.fixture(autouse=True)
+def _scratch_directory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trial's `mktemp` makes its directories in the current one: let that be pytest's own, for trial's classes."""
+    if request.cls is not None and issubclass(request.cls, SynchronousTestCase):
+        monkeypatch.chdir(request.getfixturevalue("tmp_path"))
+
+
+@pytest.fixture(autouse=True)
 def logged_failures(request: pytest.FixtureRequest) -> Iterator[LoggedFailures]:
     """Fails the test for each failure logged that it did not take by `flush_failures`."""
     logged = LoggedFailures()
@@ -67,7 +74,11 @@ def logged_failures(request: pytest.FixtureRequest) -> Iterator[LoggedFailures]:
         if request.cls is not None and issubclass(request.cls, SynchronousTestCase):
             # Trial has looked at what was logged in such a test, and lets it flush by its own method.
             logged.forget()
-        gc.collect()
+            gc.collect()
+            # What it leaves is what the runner keeps of it: not to be looked through again after each later test.
+            gc.freeze()
+        else:
+            gc.collect()
     finally:
         globalLogPublisher.removeObserver(logged)
         logging.getLogger("asyncio").removeHandler(logged)

@@ -8,6 +8,7 @@ from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 
 from hivesub.errors import AppendError
+from hivesub.records import TodoState
 from hivesub.runs.report import report_text
 from hivesub.todos.todo import build_todo
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hivesub.interfaces import IOutbox, IReport
-    from hivesub.records import RecordDict, TodoState
+    from hivesub.records import RecordDict
     from hivesub.runs.run import Run
 
 
@@ -63,15 +64,20 @@ class Ending:
                     run.report_file, self._redact(report_text(recorded(), self._now())), run.report_within
                 )
             except AppendError as error:
-                run.report_error = self._redact(str(error))
+                run.add_report_error(self._redact(str(error)))
             except Exception:
                 self.log.failure("the report of {name} was not written", name=run.name)
-                run.report_error = "the report was not written: internal error; see the daemon's log"
+                run.add_report_error("the report was not written: internal error; see the daemon's log")
 
         def changed(state: TodoState) -> None:
             run.todo = state
 
-        self._outbox.push(build_todo(recorded(), todo_id=self._new_id(), created_at=self._now()), changed)
+        try:
+            todo = build_todo(recorded(), todo_id=self._new_id(), created_at=self._now(), redact=self._redact)
+            self._outbox.push(todo, changed)
+        except Exception:
+            self.log.failure("the todo of {name} was not handed on", name=run.name)
+            run.todo = TodoState.UNDELIVERED
 
     def _told(self, result: object, run: Run) -> object:
         self._telling.discard(run)

@@ -61,11 +61,20 @@ KEPT_KEYS = 20
 
 
 @define(eq=False)
+class _Kept:
+    """A call that bore a key: the run that it made, and what its answer tells beside the record."""
+
+    request: StartRequest | ContinueRequest
+    run: Run
+    beside: RecordDict
+
+
+@define(eq=False)
 class _Subagent:
     """A name: its last run, and the calls that bore a key."""
 
     run: Run
-    keys: dict[tuple[str, str], tuple[StartRequest | ContinueRequest, Run]] = field(factory=dict)
+    keys: dict[tuple[str, str], _Kept] = field(factory=dict)
 
 
 @define(eq=False)
@@ -150,19 +159,24 @@ class Fleet:
             now=self._now(),
         )
         attempt = self._begin(run, held=False)
-        await self._launch(attempt)
-        self._keep_key("start", request, run)
-        answer: RecordDict = {"subagent": self._record(run)}
+        beside: RecordDict = {}
         if attempt.earlier is not None and attempt.earlier.run.session_id is not None:
-            answer["replaced_session_id"] = attempt.earlier.run.session_id
-        return answer
+            beside["replaced_session_id"] = attempt.earlier.run.session_id
+        self._keep_key("start", request, run, beside)
+        await self._launch(attempt)
+        return {"subagent": self._record(run), **beside}
 
     async def _continue(self, request: ContinueRequest) -> RecordDict:
         self._admit(request.name)
         known = self._subagents.get(request.name)
         earlier = known.run if known is not None else None
         run = plan_continue(request, earlier, default_dir=self._default_dir, tools=self._tools, now=self._now())
+        beside: RecordDict = {}
+        previous = earlier.last_turn if earlier is not None else None
+        if previous is not None and previous.outcome is Outcome.KILLED:
+            beside["previous_signal"] = previous.signal
         attempt = self._begin(run, held=True)
+        self._keep_key("continue", request, run, beside)
         try:
             await self._launch(attempt)
             await self._under_way(attempt)
@@ -175,12 +189,7 @@ class Fleet:
             if end.outcome is Outcome.KILLED:
                 raise ContinueFailed(self._redact(f"claude was killed before its turn was under way: {end.detail}"))
             raise ContinueFailed(self._redact(continue_error(run, end, self._config_dir)))
-        self._keep_key("continue", request, run)
-        answer: RecordDict = {"subagent": self._record(run)}
-        previous = earlier.last_turn if earlier is not None else None
-        if previous is not None and previous.outcome is Outcome.KILLED:
-            answer["previous_signal"] = previous.signal
-        return answer
+        return {"subagent": self._record(run), **beside}
 
     async def _status(self, name: str | None, wait_s: float, result: bool) -> RecordDict:
         asked = [self._known(name)] if name is not None else list(self._subagents.values())
@@ -248,18 +257,30 @@ class Fleet:
     async def _answer_once(
         self, tool: str, key: str, request: StartRequest | ContinueRequest, work: Callable[[], Deferred[RecordDict]]
     ) -> RecordDict:
-        known = self._subagents.get(request.name)
-        kept = known.keys.get((tool, key)) if known is not None else None
-        if kept is not None:
-            check_same(kept[0], request)
-            return {"subagent": self._record(kept[1])}
-        return await self._once.join((tool, request.name, key), request, work)
+        def made_or_new() -> Deferred[RecordDict]:
+            known = self._subagents.get(request.name)
+            kept = known.keys.get((tool, key)) if known is not None else None
+            return work() if kept is None else Deferred.fromCoroutine(self._repeat(kept, request))
 
-    def _keep_key(self, tool: str, request: StartRequest | ContinueRequest, run: Run) -> None:
-        subagent = self._subagents.get(run.name)
-        if request.request_key is None or subagent is None:
+        return await self._once.join((tool, request.name, key), request, made_or_new)
+
+    async def _repeat(self, kept: _Kept, request: StartRequest | ContinueRequest) -> RecordDict:
+        """Answer with the run already made. Where its first caller gave up, it may not have come about yet."""
+        check_same(kept.request, request)
+        attempt = self._attempts.get(request.name)
+        if attempt is not None and attempt.run is kept.run and kept.run.last_turn is None:
+            if kept.run.turn is None:
+                await self._launched(attempt)
+            if kept.run.resume is not None:
+                await self._under_way(attempt)
+        return {"subagent": self._record(kept.run), **kept.beside}
+
+    def _keep_key(self, tool: str, request: StartRequest | ContinueRequest, run: Run, beside: RecordDict) -> None:
+        """Keep the call with its run, from the first: a caller may give up before the answer, and come again."""
+        if request.request_key is None:
             return
-        subagent.keys[tool, request.request_key] = (request, run)
+        subagent = self._subagents[run.name]
+        subagent.keys[tool, request.request_key] = _Kept(request, run, beside)
         while len(subagent.keys) > KEPT_KEYS:
             del subagent.keys[next(iter(subagent.keys))]
 
@@ -287,10 +308,13 @@ class Fleet:
 
         :raises HivesubError: when none could be made: the name is as it was before.
         """
-        launched = attempt.launched.wait()
+        launched = Deferred.fromCoroutine(self._launched(attempt))
         assert attempt.steps is not None
         attempt.steps.begin()
         await launched
+
+    async def _launched(self, attempt: _Attempt) -> None:
+        await attempt.launched.wait()
         if attempt.withdrawn and attempt.run.last_turn is None:
             raise attempt.run.error or HivesubError("the run was stopped before it had a process")
 
@@ -350,6 +374,7 @@ class Fleet:
             return note
         if run.report_file is not None and run.report_within is None:
             return f"{note} The report file stays {run.report_file}, as the agent that started you said."
+        run.read_init(run.turn.init if run.turn is not None else None)  # the directory is the one that it is in
         inside = check_within(path, run.dir)
         if inside is None:
             run.report_error = f"the path that the subagent named is not inside {run.dir}: dropped"

@@ -115,7 +115,9 @@ def _spawn(steps: Steps, core: Core) -> None:
         spawning = core.source.spawn(_spec(core.run), partial(core.signalled, core.run.turn_number))
     except Exception as error:  # a bug of ours: the run ends by it, the daemon does not
         _log.failure("the turn of {name} could not be described", name=core.run.name)
-        steps.finish(StopReason(kind=StopKind.FAILED, message=f"internal error: {type(error).__name__}"))
+        message = f"internal error: {type(error).__name__}"
+        core.run.error = HivesubError(message)
+        _finish_without_process(steps, core, StopReason(kind=StopKind.FAILED, message=message))
         return
     core.spawning = spawning
     spawning.addCallbacks(steps.spawned, steps.spawn_failed)
@@ -168,9 +170,8 @@ def _not_spawned(steps: Steps, core: Core, failure: Failure) -> None:
     run = core.run
     if core.stop_asked is not None and failure.check(CancelledError, HivesubError):
         run.interrupted = True
-        steps.finish(
-            StopReason(kind=StopKind.KILLED, message=f"{core.stop_asked} before turn {run.turn_number} had a process")
-        )
+        why = f"{core.stop_asked} before turn {run.turn_number} had a process"
+        _finish_without_process(steps, core, StopReason(kind=StopKind.KILLED, message=why))
         return
     if failure.check(HivesubError):
         run.error = failure.value  # type: ignore[assignment]
@@ -179,7 +180,13 @@ def _not_spawned(steps: Steps, core: Core, failure: Failure) -> None:
         _log.failure("no process for {name}", failure, name=run.name)
         message = f"internal error: {failure.type.__name__ if failure.type else 'unknown'}"
         run.error = HivesubError(message)
-    steps.finish(StopReason(kind=StopKind.FAILED, message=message))
+    _finish_without_process(steps, core, StopReason(kind=StopKind.FAILED, message=message))
+
+
+def _finish_without_process(steps: Steps, core: Core, reason: StopReason) -> None:
+    """End a run whose next turn never was one: N of M stays the turn that ended last, of which the outcome is told."""
+    core.run.turn_number = max(1, core.run.turn_number - 1)
+    steps.finish(reason)
 
 
 def _give_up_spawn(steps: Steps, core: Core, why: str) -> None:

@@ -29,6 +29,8 @@ class _Flight:
 
     def left(self, waiter: Deferred[RecordDict]) -> None:
         """One caller has gone; with the last of them goes the wait, not the run."""
+        if waiter not in self.waiters:  # the answers are being given out
+            return
         self.waiters.remove(waiter)
         if not self.waiters and self.work is not None:
             self.work.cancel()
@@ -36,7 +38,8 @@ class _Flight:
     def landed(self, answer: RecordDict | Failure) -> None:
         waiters, self.waiters = self.waiters, []
         for waiter in waiters:
-            waiter.callback(answer)
+            if not waiter.called:
+                waiter.callback(answer)
 
 
 def check_same(kept: StartRequest | ContinueRequest, request: StartRequest | ContinueRequest) -> None:

@@ -51,7 +51,7 @@ def record(
         "signals": [
             {"kind": signal.kind.value, "message": signal.message, "at": rfc3339(signal.at)} for signal in run.signals
         ],
-        "report_file": run.report_file,
+        "report_file": None if run.report_file is None else redact(run.report_file),
         "report_error": run.report_error,
         "usage": {
             "cost_usd": run.usage.cost_usd,

@@ -93,6 +93,10 @@ class Run:
         self.signals.append(signal)
         return signal
 
+    def add_report_error(self, text: str) -> None:
+        """Note what went wrong with the report; a path that was dropped before is still told."""
+        self.report_error = text if self.report_error is None else f"{self.report_error}; {text}"
+
     def read_init(self, init: Init | None) -> None:
         """Follow what `init` says (spec 3.2): the session, its directory, the tools that are missing."""
         if init is None:

@@ -39,7 +39,10 @@ def after_turn(
     if signals:
         return _signalled(signals[-1])
     if end.budget_stop:
-        return StopReason(kind=StopKind.BUDGET_SPENT, message=f"claude stopped at its budget: {end.detail}")
+        short = "; the goal was never reported reached, and the work stopped where it had got to" if goal else ""
+        return StopReason(
+            kind=StopKind.BUDGET_SPENT, message=f"claude stopped at what was left of max_budget_usd{short}"
+        )
     if goal is None or max_turns is None:
         return StopReason(kind=StopKind.TURN_ENDED, message="the turn ended by itself and nothing was signalled")
     if max_budget_usd is not None and cost_usd is not None and cost_usd >= max_budget_usd:

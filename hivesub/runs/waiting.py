@@ -42,7 +42,8 @@ class Waiters:
         """Wake all who wait now."""
         waiting, self._waiting = self._waiting, []
         for waiter in waiting:
-            waiter.callback(None)
+            if not waiter.called:  # one that was woken before may have cancelled it
+                waiter.callback(None)
 
     def _expire(self, waiter: Deferred[None]) -> None:
         self._forget(waiter)

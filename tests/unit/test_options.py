@@ -219,3 +219,10 @@ class DirectoryTests(SettingsTestCase):
             options: dict[str, Given] = {"runtime-dir": "run", "state-dir": "state", option: "token/x"}
             error = self.assertRaises(OptionError, make_directories, self.read(options))
             self.assertEqual(error.option, option)
+
+
+class DocumentationTests(SynchronousTestCase):
+    def test_the_reference_page_has_a_row_for_every_option(self) -> None:
+        page = (Path(__file__).parents[2] / "docs" / "reference" / "options.md").read_text()
+        rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `--")]
+        self.assertEqual(rows, [f"--{name}" for name, _ in OPTIONS])

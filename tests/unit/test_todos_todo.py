@@ -9,7 +9,15 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.todos.todo import build_todo, todo_bytes
-from hivesub.wording import claims_sentence, outcome_sentence, rfc3339, stop_sentence, turn_phrase, valid_text
+from hivesub.wording import (
+    claims_sentence,
+    outcome_sentence,
+    rfc3339,
+    stop_sentence,
+    title_words,
+    turn_phrase,
+    valid_text,
+)
 
 WHEN = datetime(2031, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
 
@@ -103,7 +111,9 @@ class TheTodo(SynchronousTestCase):
         self.assertIn("the work stopped where it had got to.", text)
 
     def test_a_blocked_run_quotes_the_reason_and_says_how_to_answer(self) -> None:
-        told = record("blocked", kind="need_help", message="which\ndatabase?", signals=[claim("need_help", "which")])
+        told = record(
+            "blocked", kind="need_help", message="which\ndatabase?", signals=[claim("need_help", "which\ndatabase?")]
+        )
         text = body(told)
         self.assertIn('is blocked and asks for help: "which\ndatabase?"\n', text)
         self.assertIn('To answer it, call `continue` with name "alpha".', text)
@@ -134,7 +144,7 @@ class TheTodo(SynchronousTestCase):
 
     def test_a_run_without_a_goal_speaks_of_no_budget_and_no_goal(self) -> None:
         text = body(record(turns=(None, None)))
-        self.assertTrue(text.startswith("The turn finished. The run was a single turn, so no further one follows."))
+        self.assertTrue(text.startswith("The turn finished. The turn ended by itself and nothing was signalled."))
         self.assertNotIn("goal", text)
 
     def test_every_text_is_valid_utf_8(self) -> None:
@@ -153,7 +163,7 @@ class TheTodo(SynchronousTestCase):
 class TheSentences(SynchronousTestCase):
     def test_outcome_and_stop_reason_are_one_sentence_each(self) -> None:
         rows: list[tuple[dict[str, Any], str, str]] = [
-            (record(), "Turn 2 of 5 finished.", "The run was a single turn, so no further one follows."),
+            (record(), "Turn 2 of 5 finished.", "The turn ended by itself and nothing was signalled."),
             (
                 record("failed", "failed", "failed", "exit code 1: no login", exit_code=1, detail="no login"),
                 "Turn 2 of 5 failed: exit code 1; no login.",
@@ -165,14 +175,19 @@ class TheSentences(SynchronousTestCase):
                 "The run stopped because its turn failed.",
             ),
             (
-                record("killed", "finished", "killed", "interrupted by the agent"),
-                "Turn 2 of 5 finished.",
-                "The run was stopped before its next turn: interrupted by the agent.",
+                record("killed", "finished", "killed", "interrupted by the agent after turn 2 had ended by itself"),
+                "Turn 2 of 5: the last turn finished.",
+                "The run was stopped before its next turn: interrupted by the agent after turn 2 had ended by itself.",
+            ),
+            (
+                record("killed", None, "killed", "interrupted by the agent"),
+                "",
+                "The run was stopped before its first turn: interrupted by the agent.",
             ),
             (
                 record("failed", "finished", "failed", "claude is not there"),
-                "Turn 2 of 5 finished.",
-                "The next turn could not be started: claude is not there.",
+                "Turn 2 of 5: the last turn finished.",
+                "The next turn could not be run: claude is not there.",
             ),
             (
                 record(kind="budget_spent", detail="lingered"),
@@ -181,15 +196,33 @@ class TheSentences(SynchronousTestCase):
                 "and the work stopped where it had got to.",
             ),
             (
+                record(kind="budget_spent", message="the run cost 0.5200 USD of its max_budget_usd 0.5"),
+                "Turn 2 of 5 finished.",
+                "The run cost 0.5200 USD of its max_budget_usd 0.5.",
+            ),
+            (
                 record(kind="no_control"),
                 "Turn 2 of 5 finished.",
-                "The run stopped because claude could not connect to its signal route: "
-                "no turn could have reported the goal.",
+                "Claude could not connect to the signal route of this run: "
+                "no turn could have reported its goal reached.",
             ),
             (record("running", None, None), "", ""),
         ]
         for told, outcome, stop in rows:
             self.assertEqual((outcome_sentence(told), stop_sentence(told)), (outcome, stop))
+
+    def test_a_claim_is_quoted_as_it_was_made_and_labelled_once(self) -> None:
+        message = "goal reached (self-reported, not verified): done"
+        told = record(kind="goal_reached", message=message, signals=[claim("goal_reached", "done")])
+        self.assertEqual(
+            stop_sentence(told), 'The subagent reported its goal reached (self-reported, not verified): "done".'
+        )
+        told["signals"] = [claim("goal_reached", "")]
+        self.assertTrue(stop_sentence(told).endswith("(self-reported, not verified)."))
+
+    def test_a_run_stopped_before_any_turn_is_not_told_as_killed_mid_turn(self) -> None:
+        for outcome, words in (("finished", "between two turns"), (None, "before its first turn")):
+            self.assertIn(words, title_words(record("killed", outcome, "killed")))
 
     def test_a_turn_is_told_as_n_of_m_only_where_there_is_a_budget(self) -> None:
         self.assertEqual(turn_phrase(record(turns=(3, 7))), "Turn 3 of 7")

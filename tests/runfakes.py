@@ -1,0 +1,214 @@
+"""What the tests of the runs layer share: a fleet on a `Clock` whose turns a test ends; a report and an outbox that
+keep what they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.task import Clock
+from twisted.trial.unittest import SynchronousTestCase
+from zope.interface import implementer
+
+from hivesub.interfaces import IOutbox, IRedactor, IReport
+from hivesub.records import (
+    ContinueRequest,
+    Init,
+    Outcome,
+    RecordDict,
+    Result,
+    StartRequest,
+    TodoState,
+    TurnEnd,
+    TurnUsage,
+)
+from hivesub.runs.ending import Ending
+from hivesub.runs.fleet import Fleet
+from hivesub.testing import FakeTurn, FakeTurnSource
+
+NOW = datetime(2031, 5, 6, 7, 8, 9, 123000, tzinfo=UTC)
+TOOLS = ("Read", "Write")
+CONFIG_DIR = "/home/op/.claude"
+SECRET = "s3cret-token"
+
+
+def session(number: int) -> str:
+    """The id of the nth session that the fleet makes up."""
+    return f"00000000-0000-4000-8000-{number:012d}"
+
+
+def init(**changes: Any) -> Init:
+    """An `init` event that gives what was asked for and names neither session nor directory."""
+    return Init(**{"session_id": None, "cwd": None, "tools": TOOLS, "mcp_servers": {}, **changes})
+
+
+def turn_end(outcome: Outcome = Outcome.FINISHED, **changes: Any) -> TurnEnd:
+    """The end of a turn that was under way; finished unless told otherwise."""
+    fields: dict[str, Any] = {
+        "outcome": outcome,
+        "signal": "SIGINT" if outcome is Outcome.KILLED else None,
+        "exit_code": 1 if outcome is Outcome.FAILED else 0,
+        "detail": "",
+        "ended_at": NOW,
+        "under_way": True,
+    }
+    return TurnEnd(**{**fields, **changes})
+
+
+def unborn(error: str, **changes: Any) -> TurnEnd:
+    """The end of a child that exited before `init`, with claude's message."""
+    detail = f"exit code 1: {error}"
+    return turn_end(Outcome.FAILED, **{"detail": detail, "error": error, "under_way": False, **changes})
+
+
+def used(total: float | None, since: float | None = None, turns: int = 1) -> TurnUsage:
+    """What the results of a turn said of its use."""
+    return TurnUsage(total_cost_usd=total, since_usd=since, claude_turns=turns, input_tokens=10, output_tokens=3)
+
+
+def said(text: str, **changes: Any) -> Result:
+    """A good `result` event."""
+    return Result(is_error=False, subtype="success", text=text, **changes)
+
+
+@implementer(IRedactor)
+class FakeRedactor:
+    """Knows one secret."""
+
+    def redact(self, text: str) -> str:
+        return text.replace(SECRET, "[redacted]")
+
+
+@implementer(IReport)
+class FakeReport:
+    """Keeps what is appended. `error`: what the next append fails with. `hold`: appends wait in `held`."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.appended: list[tuple[str, str, str | None]] = []
+        self.error: Exception | None = None
+        self.hold = False
+        self.held: list[Deferred[None]] = []
+        self._told = told
+
+    def append(self, path: str, text: str, within: str | None) -> Deferred[None]:
+        error, self.error = self.error, None
+        if error is not None:
+            return fail(error)
+        self.appended.append((path, text, within))
+        self._told.append("report")
+        if self.hold:
+            self.held.append(Deferred())
+            return self.held[-1]
+        return succeed(None)
+
+
+@implementer(IOutbox)
+class FakeOutbox:
+    """Keeps what is pushed. `error`: what the next push raises, although none should."""
+
+    def __init__(self, told: list[str]) -> None:
+        self.todos: list[RecordDict] = []
+        self.changed: list[Callable[[TodoState], None]] = []
+        self.error: Exception | None = None
+        self._told = told
+
+    def push(self, todo: RecordDict, changed: Callable[[TodoState], None]) -> None:
+        error, self.error = self.error, None
+        if error is not None:
+            raise error
+        self.todos.append(todo)
+        self.changed.append(changed)
+        self._told.append("todo")
+
+
+class FleetCase(SynchronousTestCase):
+    """A fleet in a directory of its own. `told`: the order in which reports and todos came."""
+
+    max_running = 16
+
+    def setUp(self) -> None:
+        self.clock = Clock()
+        self.source = FakeTurnSource()
+        self.told: list[str] = []
+        self.report = FakeReport(self.told)
+        self.outbox = FakeOutbox(self.told)
+        self.dir = Path(self.mktemp()).resolve()
+        self.dir.mkdir()
+        self.made = 0
+        redactor = FakeRedactor()
+        self.fleet = Fleet(
+            source=self.source,
+            clock=self.clock,
+            now=self.now,
+            redactor=redactor,
+            ending=Ending(
+                report=self.report,
+                outbox=self.outbox,
+                now=self.now,
+                redact=redactor.redact,
+                new_id=lambda: f"todo-{len(self.outbox.todos) + 1}",
+            ),
+            tools=TOOLS,
+            default_dir=self.dir,
+            max_running=self.max_running,
+            config_dir=CONFIG_DIR,
+            new_session_id=self.new_session_id,
+        )
+
+    def now(self) -> datetime:
+        """The wall clock, which goes with the monotonic one."""
+        return NOW + timedelta(seconds=self.clock.seconds())
+
+    def new_session_id(self) -> str:
+        self.made += 1
+        return session(self.made)
+
+    # Calls, with their Deferreds.
+
+    def starting(self, name: str = "alpha", prompt: str = "do it", **fields: Any) -> Deferred[RecordDict]:
+        return self.fleet.start(StartRequest(name=name, prompt=prompt, **fields))
+
+    def continuing(self, name: str = "alpha", prompt: str = "go on", **fields: Any) -> Deferred[RecordDict]:
+        return self.fleet.resume(ContinueRequest(name=name, prompt=prompt, **fields))
+
+    # Calls that are answered at once.
+
+    def start(self, name: str = "alpha", prompt: str = "do it", **fields: Any) -> RecordDict:
+        return self.successResultOf(self.starting(name, prompt, **fields))
+
+    def resume(self, name: str = "alpha", **fields: Any) -> RecordDict:
+        """Continue, with an `init` that comes at once."""
+        answer = self.continuing(name, **fields)
+        if len(self.source.turns) > 0 and self.turn.init is None:
+            self.turn.begin(init())
+        return self.successResultOf(answer)
+
+    def record(self, name: str = "alpha", result: bool = False) -> RecordDict:
+        answer = self.successResultOf(self.fleet.status(name, 0.0, result))
+        (told,) = answer["subagents"]
+        assert isinstance(told, dict)
+        return told
+
+    def refused(self, answer: Deferred[RecordDict], kind: type[Exception]) -> str:
+        """The text of a call's error."""
+        return self.failureResultOf(answer, kind).getErrorMessage()
+
+    # The turns.
+
+    @property
+    def turn(self) -> FakeTurn:
+        """The turn that was spawned last."""
+        return self.source.turns[-1]
+
+    def end(self, outcome: Outcome = Outcome.FINISHED, **changes: Any) -> None:
+        """End the turn that was spawned last."""
+        self.turn.end(turn_end(outcome, **changes))
+
+    def ended_run(self, name: str = "alpha", outcome: Outcome = Outcome.FINISHED, **fields: Any) -> None:
+        """A single turn, begun and ended."""
+        self.start(name, **fields)
+        self.end(outcome)

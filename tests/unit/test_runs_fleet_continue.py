@@ -1,0 +1,296 @@
+"""What `continue` means: the hold until the turn is under way, misses, and what an earlier record survives (3.2)."""
+
+from __future__ import annotations
+
+from twisted.internet.defer import CancelledError, succeed
+
+from hivesub.errors import (
+    AlreadyRunning,
+    BadRequest,
+    ContinueFailed,
+    HivesubError,
+    RequestKeyReused,
+    SpawnError,
+    UnknownName,
+)
+from hivesub.records import Outcome, SignalKind, TurnSpec
+from hivesub.testing import FakeTurn
+from tests.runfakes import SECRET, TOOLS, FleetCase, init, session, turn_end, unborn, used
+
+MISS = f"No conversation found with session ID: {session(1)}"
+
+
+class TheHold(FleetCase):
+    def test_it_is_answered_at_init(self) -> None:
+        self.ended_run()
+        answer = self.continuing()
+        self.clock.advance(0.3)
+        self.assertNoResult(answer)
+        self.turn.begin(init(session_id=session(1)))
+        self.assertEqual(self.successResultOf(answer)["subagent"]["state"], "running")
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_it_is_answered_at_an_exit_after_init_that_came_at_once(self) -> None:
+        self.ended_run()
+        answer = self.continuing()
+        self.turn.begin(init())
+        self.end()
+        self.assertEqual(self.successResultOf(answer)["subagent"]["session_id"], session(1))
+
+    def test_a_child_that_began_and_ended_before_anybody_looked_is_an_answer_and_not_a_miss(self) -> None:
+        turn = FakeTurn(
+            TurnSpec(name="alpha", prompt=b"", dir=self.dir, tools=TOOLS, resume="alpha"), self.no_signal, 1
+        )
+        turn.begin(init(session_id=session(3)))
+        turn.end(turn_end(Outcome.FAILED, init=turn.init, detail="exit code 1: overloaded"))
+        self.patch(self.source, "spawn", lambda spec, signalled: succeed(turn))
+        told = self.successResultOf(self.continuing())["subagent"]
+        self.assertEqual((told["state"], told["session_id"], len(self.outbox.todos)), ("failed", session(3), 1))
+
+    def no_signal(self, kind: SignalKind, message: str, path: str | None) -> str:
+        raise AssertionError("nothing is signalled here")
+
+    def test_a_child_that_does_neither_is_reported_as_started_after_5_s_and_its_todo_tells_the_rest(self) -> None:
+        answer = self.continuing()
+        self.clock.advance(4.99)
+        self.assertNoResult(answer)
+        self.clock.advance(0.01)
+        told = self.successResultOf(answer)["subagent"]
+        self.assertEqual((told["state"], told["pid"]), ("running", self.turn.pid))
+        self.turn.end(unborn(MISS))
+        self.assertEqual((self.record()["state"], len(self.outbox.todos)), ("failed", 1))
+        self.assertIn(MISS, self.outbox.todos[0]["body"])
+
+    def test_the_run_is_visible_as_running_meanwhile(self) -> None:
+        self.ended_run()
+        self.continuing()
+        self.assertEqual((self.record()["state"], self.fleet.running), ("running", 1))
+
+    def test_two_continues_10_ms_apart_are_one_child(self) -> None:
+        self.ended_run()
+        first = self.continuing()
+        self.clock.advance(0.01)
+        self.assertIn("alpha is running", self.refused(self.continuing(), AlreadyRunning))
+        self.assertEqual(len(self.source.turns), 2)
+        self.turn.begin(init())
+        self.successResultOf(first)
+
+    def test_a_caller_who_gives_up_leaves_a_run_that_is_visible_and_whose_end_a_todo_tells(self) -> None:
+        self.ended_run()
+        answer = self.continuing()
+        answer.cancel()
+        self.failureResultOf(answer, CancelledError)
+        self.assertEqual((self.record()["state"], self.clock.getDelayedCalls()), ("running", []))
+        self.turn.end(unborn(MISS))
+        self.assertEqual((self.record()["state"], len(self.outbox.todos)), ("failed", 2))
+
+    def test_a_process_that_cannot_be_made_is_the_calls_error_and_the_record_stays(self) -> None:
+        self.ended_run()
+        before = self.record()
+        self.source.error = SpawnError("the directory /gone is not there")
+        self.assertEqual(self.refused(self.continuing(), SpawnError), "the directory /gone is not there")
+        self.assertEqual((self.record(), len(self.outbox.todos), self.fleet.running), (before, 1, 0))
+
+    def test_an_interrupt_during_the_hold_is_the_calls_error_and_the_record_stays(self) -> None:
+        self.ended_run(outcome=Outcome.FAILED)
+        before = self.record()
+        answer = self.continuing()
+        interrupted = self.fleet.interrupt("alpha")
+        self.assertEqual(self.turn.stopped, ["interrupted by the agent"])
+        self.end(Outcome.KILLED, under_way=False, detail="interrupted by the agent")
+        self.assertIn("interrupted by the agent", self.refused(answer, ContinueFailed))
+        self.assertEqual(self.successResultOf(interrupted)["subagent"]["state"], "killed")
+        self.assertEqual((self.record(), len(self.outbox.todos)), (before, 1))
+
+    def test_an_interrupt_before_its_process_exists_ends_it(self) -> None:
+        self.source.hold = True
+        answer = self.continuing()
+        self.successResultOf(self.fleet.interrupt("alpha"))
+        self.failureResultOf(answer, HivesubError)
+        self.failureResultOf(self.fleet.status("alpha", 0.0, False), UnknownName)
+
+
+class AMiss(FleetCase):
+    def test_it_is_this_calls_error_with_claudes_message_and_the_place_searched(self) -> None:
+        self.ended_run()
+        answer = self.continuing()
+        self.turn.end(unborn(MISS))
+        self.assertEqual(
+            self.refused(answer, ContinueFailed),
+            f"claude error: {MISS} (searched /home/op/.claude for cwd {self.dir}; "
+            "if it was started elsewhere, pass the `dir` it was started in)",
+        )
+
+    def test_the_earlier_record_is_untouched_and_no_todo_tells_it(self) -> None:
+        self.start(goal="g", max_turns=2)
+        self.turn.signalled(SignalKind.NEED_HELP, "which?", None)
+        self.end(usage=used(0.25))
+        before = self.record()
+        answer = self.continuing()
+        self.turn.end(unborn(MISS, usage=used(0.0)))
+        self.refused(answer, ContinueFailed)
+        self.assertEqual((self.record(), len(self.outbox.todos), self.fleet.running), (before, 1, 0))
+
+    def test_of_a_name_that_nobody_knows_it_leaves_no_name(self) -> None:
+        answer = self.continuing("nope")
+        self.turn.end(unborn("it does not match any session title"))
+        self.assertIn("searched", self.refused(answer, ContinueFailed))
+        error = self.refused(self.fleet.status("nope", 0.0, False), UnknownName)
+        self.assertIn("none yet", error)
+        self.assertEqual(self.outbox.todos, [])
+
+    def test_the_run_before_can_be_continued_again_afterwards(self) -> None:
+        self.ended_run()
+        missed = self.continuing(session_id=session(99))
+        self.turn.end(unborn(MISS))
+        self.refused(missed, ContinueFailed)
+        self.resume()
+        self.assertEqual(self.turn.spec.resume, session(1))
+
+    def test_an_ambiguous_title_tells_the_candidates_and_a_session_id_picks_one(self) -> None:
+        message = f'Multiple sessions match "alpha": {session(1)} (1 hour ago), {session(2)} (2 hours ago)'
+        answer = self.continuing()
+        self.turn.end(unborn(message))
+        self.assertEqual(self.refused(answer, ContinueFailed), f"claude error: {message}")
+        self.resume(session_id=session(2))
+        self.assertEqual(self.turn.spec.resume, session(2))
+
+    def test_a_death_before_init_is_told_as_one(self) -> None:
+        answer = self.continuing()
+        self.end(Outcome.KILLED, under_way=False, detail="died on SIGKILL; the daemon did not send it")
+        error = self.refused(answer, ContinueFailed)
+        self.assertIn("killed before its turn was under way", error)
+        self.assertIn("SIGKILL", error)
+        self.assertEqual(self.outbox.todos, [])
+
+    def test_an_exit_0_before_init_is_an_error_too(self) -> None:
+        answer = self.continuing()
+        self.end(under_way=False)
+        self.assertIn("exited with code 0", self.refused(answer, ContinueFailed))
+
+    def test_the_error_bears_no_secret(self) -> None:
+        answer = self.continuing()
+        self.turn.end(unborn(f"cannot connect with {SECRET}"))
+        self.assertEqual(self.refused(answer, ContinueFailed), "claude error: cannot connect with [redacted]")
+
+
+class WhatItResumes(FleetCase):
+    def test_the_remembered_session_in_the_remembered_directory(self) -> None:
+        self.start()
+        self.end(init=init(session_id=session(5), cwd="/srv/else"))
+        self.continuing()
+        self.assertEqual((self.turn.spec.resume, str(self.turn.spec.dir)), (session(5), "/srv/else"))
+
+    def test_the_title_where_nothing_is_remembered(self) -> None:
+        self.resume("beta")
+        self.assertEqual((self.turn.spec.resume, self.turn.spec.dir), ("beta", self.dir))
+
+    def test_a_refusal_spawns_nothing(self) -> None:
+        self.refused(self.continuing(dir="/nowhere/at/all"), BadRequest)
+        self.refused(self.continuing(max_turns=3), BadRequest)
+        self.assertEqual((self.source.turns, self.fleet.running), ([], 0))
+
+    def test_nothing_is_looked_at_before_the_spawn(self) -> None:
+        self.continuing("any-name-at-all", session_id=session(4711))
+        self.assertEqual(self.turn.spec.resume, session(4711))
+
+    def test_a_blocked_run_goes_on_toward_its_goal_with_the_answer_as_its_prompt(self) -> None:
+        self.start(goal="all tests pass", max_turns=2)
+        self.end()
+        self.turn.signalled(SignalKind.NEED_HELP, "which database?", None)
+        self.end()
+        told = self.resume(prompt="the blue one")["subagent"]
+        self.assertEqual((told["turn"], told["max_turns"], told["goal"]), (1, 2, "all tests pass"))
+        self.assertEqual((told["signals"], told["stop_reason"], told["last_turn"]), ([], None, None))
+        self.assertIn(b"the blue one", self.turn.spec.prompt)
+        self.assertIn(b"all tests pass", self.turn.spec.prompt)
+
+    def test_the_cost_of_the_run_is_the_difference_to_the_session_before(self) -> None:
+        self.start()
+        self.end(usage=used(0.25))
+        self.resume()
+        self.end(usage=used(0.375))
+        self.assertEqual(self.record()["usage"]["cost_usd"], 0.125)
+
+    def test_a_miss_in_between_does_not_disturb_the_cost(self) -> None:
+        self.start()
+        self.end(usage=used(0.25))
+        missed = self.continuing()
+        self.turn.end(unborn(MISS, usage=used(0.0)))
+        self.refused(missed, ContinueFailed)
+        self.resume()
+        self.end(usage=used(0.375))
+        self.assertEqual(self.record()["usage"]["cost_usd"], 0.125)
+
+
+class ThePreviousSignal(FleetCase):
+    def test_it_is_told_when_the_previous_turn_was_killed(self) -> None:
+        self.start()
+        self.end(Outcome.KILLED, signal="SIGKILL")
+        self.assertEqual(self.resume()["previous_signal"], "SIGKILL")
+
+    def test_it_is_told_by_a_retry_too(self) -> None:
+        self.start()
+        self.end(Outcome.KILLED, signal="SIGTERM")
+        self.assertEqual(self.resume(request_key="k"), self.successResultOf(self.continuing(request_key="k")))
+        self.assertEqual(self.successResultOf(self.continuing(request_key="k"))["previous_signal"], "SIGTERM")
+
+    def test_it_is_absent_when_the_previous_turn_ended_otherwise(self) -> None:
+        self.ended_run()
+        self.assertNotIn("previous_signal", self.resume())
+        self.end(Outcome.FAILED)
+        self.assertNotIn("previous_signal", self.resume())
+        self.assertNotIn("previous_signal", self.resume("beta"))
+
+    def test_it_outlives_a_miss(self) -> None:
+        self.start()
+        self.end(Outcome.KILLED, signal="SIGTERM")
+        missed = self.continuing()
+        self.turn.end(unborn(MISS))
+        self.refused(missed, ContinueFailed)
+        self.assertEqual(self.resume()["previous_signal"], "SIGTERM")
+
+
+class TheRequestKey(FleetCase):
+    def test_a_twin_joins_the_hold(self) -> None:
+        twins = [self.continuing(request_key="k"), self.continuing(request_key="k")]
+        self.assertEqual(len(self.source.turns), 1)
+        self.turn.begin(init())
+        first, second = map(self.successResultOf, twins)
+        self.assertEqual(first, second)
+
+    def test_twins_of_a_miss_are_both_told_and_a_retry_tries_again(self) -> None:
+        twins = [self.continuing(request_key="k"), self.continuing(request_key="k")]
+        self.turn.end(unborn(MISS))
+        for twin in twins:
+            self.assertIn("searched", self.refused(twin, ContinueFailed))
+        self.resume(request_key="k")
+        self.assertEqual(len(self.source.turns), 2)
+
+    def test_one_twin_who_gives_up_leaves_the_other_its_answer(self) -> None:
+        lost, other = self.continuing(request_key="k"), self.continuing(request_key="k")
+        lost.cancel()
+        self.failureResultOf(lost, CancelledError)
+        self.turn.end(unborn(MISS))
+        self.refused(other, ContinueFailed)
+        self.assertEqual(self.outbox.todos, [])
+
+    def test_a_retry_after_its_caller_gave_up_waits_for_the_run_it_made(self) -> None:
+        lost = self.continuing(request_key="k")
+        lost.cancel()
+        self.failureResultOf(lost, CancelledError)
+        retry = self.continuing(request_key="k")
+        self.assertNoResult(retry)
+        self.turn.begin(init(session_id=session(3)))
+        self.assertEqual(self.successResultOf(retry)["subagent"]["session_id"], session(3))
+        self.assertEqual(len(self.source.turns), 1)
+
+    def test_other_arguments_are_refused_in_flight_and_afterwards(self) -> None:
+        first = self.continuing(request_key="k")
+        self.refused(self.continuing(prompt="other", request_key="k"), RequestKeyReused)
+        self.turn.begin(init())
+        self.successResultOf(first)
+        self.refused(self.continuing(prompt="other", request_key="k"), RequestKeyReused)
+        self.turn.end(turn_end())
+        self.refused(self.continuing(prompt="other", request_key="k"), RequestKeyReused)
+        self.assertEqual(len(self.source.turns), 1)

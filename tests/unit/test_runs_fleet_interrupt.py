@@ -1,0 +1,172 @@
+"""What `interrupt` and the daemon's own stop mean for runs (spec 3.4 and section 8)."""
+
+from __future__ import annotations
+
+from hivesub.errors import ContinueFailed, HivesubError, NotRunning, StillRunning, Stopping, UnknownName
+from hivesub.records import Outcome, SignalKind
+from tests.runfakes import FleetCase, turn_end
+
+
+class AnInterrupt(FleetCase):
+    def killed(self) -> None:
+        self.end(Outcome.KILLED, signal="SIGINT", detail="interrupted by the agent; exit code 0")
+
+    def test_it_is_answered_when_the_child_has_gone(self) -> None:
+        self.start(goal="g")
+        answer = self.fleet.interrupt("alpha")
+        self.assertEqual(self.turn.stopped, ["interrupted by the agent"])
+        self.clock.advance(2)
+        self.assertNoResult(answer)
+        self.killed()
+        told = self.successResultOf(answer)
+        self.assertEqual((told["subagent"]["state"], told["escalated"]), ("killed", False))
+        self.assertEqual(told["subagent"]["last_turn"]["signal"], "SIGINT")
+        self.assertEqual((len(self.source.turns), self.clock.getDelayedCalls()), (1, []))
+
+    def test_it_says_that_it_escalated(self) -> None:
+        self.start()
+        answer = self.fleet.interrupt("alpha")
+        self.turn.escalated = True
+        self.end(Outcome.KILLED, signal="SIGKILL", exit_code=None)
+        self.assertIs(self.successResultOf(answer)["escalated"], True)
+
+    def test_two_at_once_are_one_kill_and_two_answers(self) -> None:
+        self.start()
+        answers = [self.fleet.interrupt("alpha"), self.fleet.interrupt("alpha")]
+        self.assertEqual(len(self.turn.stopped), 1)
+        self.killed()
+        for answer in answers:
+            self.assertEqual(self.successResultOf(answer)["subagent"]["state"], "killed")
+        self.assertEqual(len(self.outbox.todos), 1)
+
+    def test_within_10_s_it_says_that_the_child_has_not_gone(self) -> None:
+        self.start()
+        pid = self.turn.pid
+        answer = self.fleet.interrupt("alpha")
+        self.clock.advance(9)
+        self.assertNoResult(answer)
+        self.clock.advance(0.99)
+        error = self.refused(answer, StillRunning)
+        self.assertIn(f"pid {pid} lives", error)
+        self.assertEqual((self.record()["state"], self.record()["pid"]), ("running", pid))
+
+    def test_one_that_comes_after_that_waits_anew_and_kills_no_second_time(self) -> None:
+        self.start()
+        first = self.fleet.interrupt("alpha")
+        self.clock.advance(10)
+        self.refused(first, StillRunning)
+        second = self.fleet.interrupt("alpha")
+        self.assertEqual(len(self.turn.stopped), 1)
+        self.killed()
+        self.assertEqual(self.successResultOf(second)["subagent"]["state"], "killed")
+
+    def test_a_subagent_that_is_not_running_is_an_error_that_says_what_it_is(self) -> None:
+        self.ended_run()
+        error = self.refused(self.fleet.interrupt("alpha"), NotRunning)
+        self.assertIn("alpha is not running: it is idle, its last turn finished", error)
+        self.start("beta")
+        self.turn.signalled(SignalKind.NEED_HELP, "help", None)
+        self.end()
+        self.assertIn("it is blocked", self.refused(self.fleet.interrupt("beta"), NotRunning))
+        self.assertEqual(self.source.turns[0].stopped, [])
+
+    def test_an_unknown_name_is_an_error_that_lists_the_known_ones(self) -> None:
+        self.start()
+        self.assertIn("known: alpha", self.refused(self.fleet.interrupt("nope"), UnknownName))
+
+    def test_between_two_turns_it_stops_the_run(self) -> None:
+        self.start(goal="g", max_turns=5)
+        self.source.hold = True
+        self.end()
+        told = self.successResultOf(self.fleet.interrupt("alpha"))["subagent"]
+        self.assertEqual((told["state"], told["stop_reason"]["kind"]), ("killed", "killed"))
+        self.assertEqual((told["last_turn"]["outcome"], told["turn"], told["max_turns"]), ("finished", 1, 5))
+        self.source.release()
+        self.assertEqual((len(self.source.turns), len(self.outbox.todos), self.fleet.running), (1, 1, 0))
+
+    def test_the_run_it_stopped_can_be_continued_at_once_toward_its_goal(self) -> None:
+        self.start(goal="g", max_turns=5)
+        answer = self.fleet.interrupt("alpha")
+        self.killed()
+        self.successResultOf(answer)
+        told = self.resume()
+        self.assertEqual((told["previous_signal"], told["subagent"]["goal"]), ("SIGINT", "g"))
+
+    def test_a_caller_who_gives_up_stops_the_run_all_the_same(self) -> None:
+        self.start()
+        answer = self.fleet.interrupt("alpha")
+        answer.cancel()
+        self.failureResultOf(answer)
+        self.killed()
+        self.assertEqual((self.record()["state"], len(self.outbox.todos)), ("killed", 1))
+
+    def test_it_stops_no_other_run(self) -> None:
+        self.start("alpha")
+        self.start("beta")
+        self.fleet.interrupt("beta")
+        self.assertEqual([len(turn.stopped) for turn in self.source.turns], [0, 1])
+
+
+class TheStopOfTheDaemon(FleetCase):
+    def test_all_that_runs_is_interrupted_and_told(self) -> None:
+        for name in ("alpha", "beta"):
+            self.start(name, goal="g")
+        stopped = self.fleet.stop()
+        self.assertEqual([turn.stopped for turn in self.source.turns], [["the daemon stopped"]] * 2)
+        self.assertNoResult(stopped)
+        self.source.turns[0].end(turn_end(Outcome.KILLED, detail="the daemon stopped"))
+        self.assertNoResult(stopped)
+        self.source.turns[1].end(turn_end(Outcome.KILLED, detail="the daemon stopped"))
+        self.successResultOf(stopped)
+        self.assertEqual([todo["subagent"]["state"] for todo in self.outbox.todos], ["killed", "killed"])
+        self.assertIn("the daemon stopped", self.outbox.todos[0]["body"])
+        self.assertEqual((self.fleet.running, len(self.source.turns)), (0, 2))
+
+    def test_no_new_run_is_taken(self) -> None:
+        self.ended_run()
+        self.successResultOf(self.fleet.stop())
+        self.refused(self.starting("beta"), Stopping)
+        self.refused(self.continuing("alpha"), Stopping)
+        self.assertEqual((self.record()["state"], len(self.source.turns)), ("idle", 1))
+
+    def test_it_waits_for_reports_and_todos(self) -> None:
+        self.report.hold = True
+        self.ended_run(report_file="r.md")
+        stopped = self.fleet.stop()
+        self.assertNoResult(stopped)
+        self.report.held[0].callback(None)
+        self.successResultOf(stopped)
+        self.assertEqual(self.told, ["report", "todo"])
+
+    def test_spawns_that_have_not_come_about_are_given_up(self) -> None:
+        self.start("alpha", goal="g")
+        self.source.hold = True
+        starting = self.starting("beta")
+        self.source.turns[0].end(turn_end())
+        self.successResultOf(self.fleet.stop())
+        self.failureResultOf(starting, HivesubError)
+        self.source.release()
+        self.assertEqual((len(self.source.turns), self.record("alpha")["state"]), (1, "killed"))
+
+    def test_a_continue_that_is_held_fails(self) -> None:
+        answer = self.continuing()
+        stopped = self.fleet.stop()
+        self.turn.end(turn_end(Outcome.KILLED, under_way=False))
+        self.refused(answer, ContinueFailed)
+        self.successResultOf(stopped)
+
+    def test_during_an_interrupt_it_is_one_kill_and_a_clear_answer(self) -> None:
+        self.start()
+        interrupted = self.fleet.interrupt("alpha")
+        stopped = self.fleet.stop()
+        self.assertEqual(self.turn.stopped, ["interrupted by the agent"])
+        self.turn.end(turn_end(Outcome.KILLED, detail="the daemon stopped"))
+        self.assertEqual(self.successResultOf(interrupted)["subagent"]["state"], "killed")
+        self.successResultOf(stopped)
+
+    def test_a_second_stop_waits_like_the_first(self) -> None:
+        self.start()
+        stops = [self.fleet.stop(), self.fleet.stop()]
+        self.turn.end(turn_end(Outcome.KILLED, detail="the daemon stopped"))
+        for stop in stops:
+            self.successResultOf(stop)

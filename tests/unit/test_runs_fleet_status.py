@@ -1,0 +1,210 @@
+"""What `status` means: one or all, waiting for an end, and what is remembered (spec 3.3 and section 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from twisted.internet.defer import CancelledError, Deferred
+
+from hivesub.errors import ContinueFailed, UnknownName
+from hivesub.records import Outcome, SignalKind
+from hivesub.runs import fleet as fleet_module
+from tests.runfakes import FleetCase, said, session, turn_end, unborn, used
+
+
+class OfOne(FleetCase):
+    def test_an_unknown_name_lists_the_known_ones(self) -> None:
+        self.assertIn("none yet", self.refused(self.fleet.status("nope", 0.0, False), UnknownName))
+        self.ended_run("beta")
+        self.start("alpha")
+        error = self.refused(self.fleet.status("nope", 50.0, False), UnknownName)
+        self.assertIn("'nope'", error)
+        self.assertIn("known: alpha, beta", error)
+
+    def test_there_are_no_counts(self) -> None:
+        self.start()
+        self.assertEqual(set(self.successResultOf(self.fleet.status("alpha", 0.0, False))), {"subagents"})
+
+    def test_its_goal_is_whole(self) -> None:
+        self.start(goal="g" * 300)
+        self.assertEqual(self.record()["goal"], "g" * 300)
+
+    def test_the_age_is_that_of_this_turns_child(self) -> None:
+        self.start(goal="g")
+        self.clock.advance(20)
+        self.assertEqual(self.record()["last_event_age_s"], 20.0)
+        self.end()
+        self.turn.last_event_at = self.clock.seconds()
+        self.clock.advance(2)
+        self.assertEqual(self.record()["last_event_age_s"], 2.0)
+        self.end(Outcome.FAILED)
+        self.assertIsNone(self.record()["last_event_age_s"])
+
+    def test_the_usage_of_a_goal_run_is_summed(self) -> None:
+        self.start(goal="g", max_turns=2)
+        self.end(usage=used(0.25, turns=3))
+        self.end(usage=used(0.375, turns=2))
+        usage = self.record()["usage"]
+        self.assertEqual(usage, {"cost_usd": 0.375, "claude_turns": 5, "input_tokens": 20, "output_tokens": 6})
+
+
+class Waiting(FleetCase):
+    def waiting(self, name: str | None = "alpha", wait_s: float = 50.0) -> Deferred[dict[str, Any]]:
+        return self.fleet.status(name, wait_s, False)
+
+    def test_it_answers_when_the_run_ends(self) -> None:
+        self.start()
+        answer = self.waiting()
+        self.clock.advance(10)
+        self.assertNoResult(answer)
+        self.end()
+        self.assertEqual(self.successResultOf(answer)["subagents"][0]["state"], "idle")
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_the_end_of_a_turn_that_another_follows_is_no_end(self) -> None:
+        self.start(goal="g", max_turns=2)
+        answer = self.waiting()
+        self.end()
+        self.assertNoResult(answer)
+        self.end()
+        self.assertEqual(self.successResultOf(answer)["subagents"][0]["turn"], 2)
+
+    def test_the_end_of_another_run_is_no_end(self) -> None:
+        self.start("alpha")
+        self.start("beta")
+        answer = self.waiting("alpha")
+        self.end()
+        self.assertNoResult(answer)
+        self.clock.advance(50)
+        self.assertEqual(self.successResultOf(answer)["subagents"][0]["state"], "running")
+
+    def test_it_answers_at_the_deadline(self) -> None:
+        self.start()
+        answer = self.waiting(wait_s=7.5)
+        self.clock.advance(7.4)
+        self.assertNoResult(answer)
+        self.clock.advance(0.1)
+        self.assertEqual(self.successResultOf(answer)["subagents"][0]["state"], "running")
+
+    def test_it_answers_at_once_when_none_of_the_asked_runs(self) -> None:
+        self.successResultOf(self.waiting(None))
+        self.ended_run()
+        self.successResultOf(self.waiting())
+        self.successResultOf(self.waiting(None))
+
+    def test_of_all_it_answers_when_any_ends(self) -> None:
+        self.start("alpha")
+        self.start("beta")
+        answer = self.waiting(None)
+        self.end()
+        self.assertEqual(self.successResultOf(answer)["counts"]["idle"], 1)
+
+    def test_what_it_tells_includes_what_became_of_the_report(self) -> None:
+        self.report.hold = True
+        self.start(report_file="r.md")
+        answer = self.waiting()
+        self.end()
+        self.assertNoResult(answer)
+        self.report.held[0].callback(None)
+        self.assertEqual(self.successResultOf(answer)["subagents"][0]["todo"], "pending")
+
+    def test_a_caller_who_gives_up_leaves_the_others_waiting(self) -> None:
+        self.start()
+        lost, other = self.waiting(), self.waiting()
+        lost.cancel()
+        self.failureResultOf(lost, CancelledError)
+        self.end()
+        self.successResultOf(other)
+
+    def test_a_run_that_ends_before_it_was_under_way_wakes_it(self) -> None:
+        self.ended_run()
+        held = self.continuing()
+        answer = self.waiting()
+        self.turn.end(unborn("Not logged in"))
+        self.refused(held, ContinueFailed)
+        self.assertEqual(self.successResultOf(answer)["subagents"][0]["state"], "idle")
+
+
+class OfAll(FleetCase):
+    def listed(self, result: bool = False) -> dict[str, Any]:
+        return self.successResultOf(self.fleet.status(None, 0.0, result))
+
+    def names(self) -> list[str]:
+        return [told["name"] for told in self.listed()["subagents"]]
+
+    def test_of_nothing_it_is_an_empty_list_and_counts_of_nothing(self) -> None:
+        none = {"running": 0, "idle": 0, "blocked": 0, "killed": 0, "failed": 0}
+        self.assertEqual(self.listed(), {"subagents": [], "counts": none})
+
+    def test_all_that_run_come_first_then_what_ended_last(self) -> None:
+        self.start("running1")
+        self.ended_run("old")
+        self.ended_run("new")
+        self.start("running2")
+        self.assertEqual(self.names(), ["running1", "running2", "new", "old"])
+
+    def test_a_name_that_ended_again_counts_as_new(self) -> None:
+        self.ended_run("alpha")
+        self.ended_run("beta")
+        self.resume("alpha")
+        self.end()
+        self.assertEqual(self.names(), ["alpha", "beta"])
+
+    def test_twenty_that_ended_are_listed_and_all_are_counted(self) -> None:
+        for number in range(25):
+            self.ended_run(f"n{number}")
+        self.start("running")
+        self.assertEqual(self.names(), ["running", *(f"n{number}" for number in range(24, 4, -1))])
+        self.assertEqual(self.listed()["counts"]["idle"], 25)
+        self.assertEqual(self.listed()["counts"]["running"], 1)
+
+    def test_they_are_counted_by_state(self) -> None:
+        self.ended_run("a")
+        self.ended_run("b", Outcome.KILLED)
+        self.ended_run("c", Outcome.FAILED)
+        self.start("d")
+        self.turn.signalled(SignalKind.NEED_HELP, "help", None)
+        self.end()
+        self.start("e")
+        self.assertEqual(self.listed()["counts"], {"running": 1, "idle": 1, "blocked": 1, "killed": 1, "failed": 1})
+
+    def test_goals_are_cut_at_200_characters(self) -> None:
+        self.start(goal="g" * 201)
+        self.assertEqual(self.listed()["subagents"][0]["goal"], "g" * 200 + "… [cut: 201 characters]")
+
+    def test_results_are_given_when_asked_for(self) -> None:
+        self.start()
+        self.end(result=said("the answer"))
+        self.assertEqual(self.listed(result=True)["subagents"][0]["result"], "the answer")
+        self.assertNotIn("result", self.listed()["subagents"][0])
+
+
+class WhatIsRemembered(FleetCase):
+    max_running = 3000
+
+    def test_a_thousand_and_one_that_ended_are_a_thousand_the_oldest_goes(self) -> None:
+        for number in range(1001):
+            self.ended_run(f"n{number}")
+        self.failureResultOf(self.fleet.status("n0", 0.0, False), UnknownName)
+        self.assertEqual(self.record("n1")["session_id"], session(2))
+        self.assertEqual(self.successResultOf(self.fleet.status(None, 0.0, False))["counts"]["idle"], 1000)
+
+    def test_what_runs_is_never_forgotten_and_the_order_is_that_of_the_ends(self) -> None:
+        with mock.patch.object(fleet_module, "REMEMBERED", 2):
+            for name in ("long", "a", "b", "c"):
+                self.start(name)
+            for turn in self.source.turns[1:]:
+                turn.end(turn_end())
+            self.assertEqual(self.record("long")["state"], "running")
+            self.failureResultOf(self.fleet.status("a", 0.0, False), UnknownName)
+            self.source.turns[0].end(turn_end())
+            self.record("long")
+            self.failureResultOf(self.fleet.status("b", 0.0, False), UnknownName)
+            self.record("c")
+
+    def test_a_forgotten_ones_end_has_been_told(self) -> None:
+        with mock.patch.object(fleet_module, "REMEMBERED", 1):
+            self.ended_run("a")
+            self.ended_run("b")
+        self.assertEqual([todo["subagent"]["name"] for todo in self.outbox.todos], ["a", "b"])

@@ -1,0 +1,321 @@
+"""The machine of a run: every transition, and the order of turns (spec section 6)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from twisted.internet.defer import Deferred, succeed
+from twisted.trial.unittest import SynchronousTestCase
+
+from hivesub.errors import SpawnError
+from hivesub.records import Control, Outcome, SignalKind, State, StopKind, TurnSpec
+from hivesub.runs.machine import LEAST_BUDGET_USD, Core, new_steps
+from hivesub.runs.run import Run
+from hivesub.testing import FakeTurn, FakeTurnSource
+from tests.runfakes import NOW, init, said, session, turn_end, used
+
+
+class MachineCase(SynchronousTestCase):
+    """One run and its machine. `finished`: how often the machine told that the run is over."""
+
+    def setUp(self) -> None:
+        self.source = FakeTurnSource()
+        self.began = 0
+        self.finished = 0
+
+    def run_of(self, **fields: Any) -> Run:
+        """A run whose machine has begun."""
+        plan: dict[str, Any] = {
+            "name": "alpha",
+            "prompt": "do it",
+            "dir": Path("/srv/work"),
+            "tools": ("Read",),
+            "session_id": session(1),
+            "started_at": NOW,
+        }
+        self.run_ = run = Run(**{**plan, **fields})
+        self.steps = new_steps(
+            Core(
+                run=run,
+                source=self.source,
+                now=lambda: NOW,
+                signalled=self.signalled,
+                began=self.count_began,
+                finished=self.count_finished,
+            )
+        )
+        self.steps.begin()
+        return run
+
+    def toward_goal(self, max_turns: int = 3, **fields: Any) -> Run:
+        return self.run_of(goal="all tests pass", max_turns=max_turns, **fields)
+
+    def count_began(self) -> None:
+        self.began += 1
+
+    def count_finished(self) -> None:
+        self.finished += 1
+
+    def signalled(self, turn: int, kind: SignalKind, message: str, path: str | None) -> str:
+        self.run_.claim(kind, message, NOW)
+        return f"turn {turn}"
+
+    @property
+    def turn(self) -> FakeTurn:
+        return self.source.turns[-1]
+
+    def end(self, outcome: Outcome = Outcome.FINISHED, **changes: Any) -> None:
+        self.turn.end(turn_end(outcome, **changes))
+
+    def assert_over(self, run: Run, kind: StopKind, state: State, turns: int) -> None:
+        assert run.stop_reason is not None
+        self.assertEqual((run.stop_reason.kind, run.state), (kind, state), run.stop_reason.message)
+        self.assertEqual((self.finished, len(self.source.turns)), (1, turns))
+        self.assertEqual(run.ended_at, NOW)
+
+
+class WithoutAGoal(MachineCase):
+    def test_it_is_one_turn_that_ends_the_run(self) -> None:
+        run = self.run_of()
+        self.assertEqual((run.state, self.began, self.finished), (State.RUNNING, 1, 0))
+        self.end()
+        self.assert_over(run, StopKind.TURN_ENDED, State.IDLE, 1)
+
+    def test_the_prompt_goes_out_byte_for_byte(self) -> None:
+        self.run_of(prompt="- [ ] é\r\n", report_file="/srv/r.md")
+        self.assertEqual(self.turn.spec.prompt, "- [ ] é\r\n".encode())
+
+    def test_a_signal_still_decides_the_stop_reason(self) -> None:
+        run = self.run_of()
+        self.turn.signalled(SignalKind.NEED_HELP, "which one?", None)
+        self.end()
+        self.assert_over(run, StopKind.NEED_HELP, State.BLOCKED, 1)
+
+
+class TowardAGoal(MachineCase):
+    def test_it_runs_to_the_cap(self) -> None:
+        run = self.toward_goal()
+        for number in (1, 2, 3):
+            self.assertEqual((run.turn_number, run.state), (number, State.RUNNING))
+            self.end()
+        self.assert_over(run, StopKind.TURN_CAP, State.IDLE, 3)
+        self.assertEqual(run.turn_number, 3)
+
+    def test_the_next_turn_is_not_spawned_before_the_last_has_ended(self) -> None:
+        self.toward_goal()
+        self.turn.begin(init())
+        self.turn.result = said("done, I think")
+        self.assertEqual(len(self.source.turns), 1)
+        self.end()
+        self.assertEqual(len(self.source.turns), 2)
+
+    def test_each_later_turn_resumes_the_session_and_is_told_the_goal_and_its_number(self) -> None:
+        self.toward_goal()
+        first = self.turn.spec
+        self.assertEqual((first.session_id, first.resume), (session(1), None))
+        self.end(init=init(session_id=session(9)))
+        second = self.turn.spec
+        self.assertEqual((second.session_id, second.resume), (None, session(9)))
+        self.assertIn(b"all tests pass", second.prompt)
+        self.assertIn(b"Turn 2 of 3", second.prompt)
+        self.assertNotIn(b"do it", second.prompt)
+
+    def test_model_effort_directory_tools_and_timeout_are_the_same_at_each_turn(self) -> None:
+        self.toward_goal(model="opus", effort="high", idle_timeout_s=60.0)
+        self.end()
+        specs = [
+            (spec.name, spec.model, spec.effort, spec.dir, spec.tools, spec.idle_timeout_s)
+            for spec in (turn.spec for turn in self.source.turns)
+        ]
+        self.assertEqual(specs, [("alpha", "opus", "high", Path("/srv/work"), ("Read",), 60.0)] * 2)
+
+    def test_a_session_resumed_by_title_is_resumed_by_its_id_from_then_on(self) -> None:
+        self.toward_goal(resume="alpha", session_id=None)
+        self.assertEqual(self.turn.spec.resume, "alpha")
+        self.end(init=init(session_id=session(5)))
+        self.assertEqual(self.turn.spec.resume, session(5))
+
+    def test_a_session_whose_init_was_not_read_is_resumed_as_before(self) -> None:
+        self.toward_goal(resume="alpha", session_id=None)
+        self.end()
+        self.assertEqual(self.turn.spec.resume, "alpha")
+
+    def test_goal_reached_in_turn_two_stops_after_that_turn(self) -> None:
+        run = self.toward_goal()
+        self.end()
+        self.assertEqual(self.turn.signalled(SignalKind.GOAL_REACHED, "done", None), "turn 2")
+        self.assertEqual((run.state, self.finished, self.turn.stopped), (State.RUNNING, 0, []))
+        self.end()
+        self.assert_over(run, StopKind.GOAL_REACHED, State.IDLE, 2)
+
+    def test_need_help_in_turn_one_blocks_the_run(self) -> None:
+        run = self.toward_goal()
+        self.turn.signalled(SignalKind.NEED_HELP, "which database?", None)
+        self.end()
+        self.assert_over(run, StopKind.NEED_HELP, State.BLOCKED, 1)
+        self.assertEqual(run.stop_reason and run.stop_reason.message, "which database?")
+
+    def test_of_two_signals_the_last_decides_and_both_are_kept(self) -> None:
+        run = self.toward_goal()
+        self.turn.signalled(SignalKind.NEED_HELP, "stuck", None)
+        self.turn.signalled(SignalKind.GOAL_REACHED, "no, done", None)
+        self.end()
+        self.assert_over(run, StopKind.GOAL_REACHED, State.IDLE, 1)
+        self.assertEqual([signal.kind.value for signal in run.signals], ["need_help", "goal_reached"])
+
+    def test_a_turn_killed_in_the_middle_stops_the_run_whatever_was_signalled(self) -> None:
+        run = self.toward_goal()
+        self.end()
+        self.turn.signalled(SignalKind.GOAL_REACHED, "done", None)
+        self.end(Outcome.KILLED)
+        self.assert_over(run, StopKind.KILLED, State.KILLED, 2)
+        self.assertEqual((run.turn_number, len(run.signals)), (2, 1))
+
+    def test_a_failed_turn_stops_the_run(self) -> None:
+        run = self.toward_goal()
+        self.end()
+        self.end(Outcome.FAILED, detail="exit code 1: no login")
+        self.assert_over(run, StopKind.FAILED, State.FAILED, 2)
+
+    def test_a_signal_route_that_failed_stops_after_the_first_turn(self) -> None:
+        run = self.toward_goal()
+        self.turn.control = Control.FAILED
+        self.end()
+        self.assert_over(run, StopKind.NO_CONTROL, State.IDLE, 1)
+
+    def test_a_budget_that_is_spent_stops_before_the_next_turn(self) -> None:
+        run = self.toward_goal(max_budget_usd=0.5)
+        self.assertEqual(self.turn.spec.max_budget_usd, 0.5)
+        self.end(usage=used(0.2))
+        self.assertAlmostEqual(self.turn.spec.max_budget_usd or 0, 0.3)
+        self.end(usage=used(0.5))
+        self.assert_over(run, StopKind.BUDGET_SPENT, State.IDLE, 2)
+
+    def test_claudes_own_budget_stop_is_no_failure(self) -> None:
+        run = self.toward_goal(max_budget_usd=0.5)
+        self.end(budget_stop=True, exit_code=1, detail="stopped by claude at its --max-budget-usd")
+        self.assert_over(run, StopKind.BUDGET_SPENT, State.IDLE, 1)
+
+    def test_a_turn_is_never_given_a_budget_of_nothing(self) -> None:
+        self.toward_goal(max_budget_usd=LEAST_BUDGET_USD / 10)
+        self.assertEqual(self.turn.spec.max_budget_usd, LEAST_BUDGET_USD)
+
+
+class ASpawnThatFails(MachineCase):
+    def test_at_the_first_turn_it_ends_a_run_without_a_turn(self) -> None:
+        self.source.error = SpawnError("claude is not there")
+        run = self.toward_goal()
+        self.assert_over(run, StopKind.FAILED, State.FAILED, 0)
+        self.assertEqual((self.began, run.last_turn, run.error.__class__), (0, None, SpawnError))
+        self.assertEqual(run.turn_number, 1)
+
+    def test_at_the_second_turn_it_keeps_the_first_ones_outcome_and_number(self) -> None:
+        run = self.toward_goal()
+        self.source.error = SpawnError("the directory /srv/work is not there")
+        self.end()
+        self.assert_over(run, StopKind.FAILED, State.FAILED, 1)
+        self.assertEqual(run.stop_reason and run.stop_reason.message, "the directory /srv/work is not there")
+        assert run.last_turn is not None
+        # Turn N of M is told together with the outcome: it must be the turn that had it.
+        self.assertEqual((run.turn_number, run.last_turn.outcome), (1, Outcome.FINISHED))
+
+    def test_an_error_of_ours_ends_the_run_and_is_logged(self) -> None:
+        self.source.error = ZeroDivisionError("oops")
+        run = self.run_of()
+        self.assert_over(run, StopKind.FAILED, State.FAILED, 0)
+        self.assertIn("internal error", str(run.error))
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+
+    def test_a_source_that_raises_ends_the_run_and_is_logged(self) -> None:
+        def spawn(spec: TurnSpec, signalled: Any) -> Any:
+            raise ZeroDivisionError
+
+        self.patch(self.source, "spawn", spawn)
+        run = self.run_of()
+        self.assert_over(run, StopKind.FAILED, State.FAILED, 0)
+        self.assertIn("internal error", str(run.error))
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+
+
+class Stopping(MachineCase):
+    def test_while_a_turn_is_in_flight_it_stops_that_turn_once(self) -> None:
+        run = self.toward_goal()
+        self.steps.stop("interrupted by the agent")
+        self.steps.stop("the daemon stopped")
+        self.assertEqual(self.turn.stopped, ["interrupted by the agent"])
+        self.assertEqual((run.state, self.finished), (State.RUNNING, 0))
+        self.end(Outcome.KILLED, detail="interrupted by the agent")
+        self.assert_over(run, StopKind.KILLED, State.KILLED, 1)
+
+    def test_a_turn_that_ended_by_itself_meanwhile_is_told_as_finished_and_no_other_follows(self) -> None:
+        run = self.toward_goal()
+        self.steps.stop("interrupted by the agent")
+        self.end()
+        self.assert_over(run, StopKind.KILLED, State.KILLED, 1)
+        assert run.last_turn is not None and run.stop_reason is not None
+        self.assertEqual(run.last_turn.outcome, Outcome.FINISHED)
+        self.assertIn("interrupted by the agent", run.stop_reason.message)
+
+    def test_a_turn_that_had_said_goal_reached_and_ended_by_itself_keeps_that_reason(self) -> None:
+        run = self.toward_goal()
+        self.turn.signalled(SignalKind.GOAL_REACHED, "done", None)
+        self.steps.stop("interrupted by the agent")
+        self.end()
+        self.assert_over(run, StopKind.GOAL_REACHED, State.IDLE, 1)
+
+    def test_before_the_first_process_exists_it_gives_the_spawn_up(self) -> None:
+        self.source.hold = True
+        run = self.toward_goal()
+        self.steps.stop("interrupted by the agent")
+        self.assert_over(run, StopKind.KILLED, State.KILLED, 0)
+        self.source.release()
+        self.assertEqual((self.source.turns, self.began), ([], 0))
+
+    def test_between_two_turns_it_gives_the_spawn_up_and_keeps_the_last_turn(self) -> None:
+        run = self.toward_goal()
+        self.source.hold = True
+        self.end()
+        self.assertEqual((run.turn_number, run.turn, run.state), (2, None, State.RUNNING))
+        self.steps.stop("interrupted by the agent")
+        self.assert_over(run, StopKind.KILLED, State.KILLED, 1)
+        assert run.last_turn is not None and run.stop_reason is not None
+        self.assertEqual((run.last_turn.outcome, run.turn_number), (Outcome.FINISHED, 1))
+        self.assertEqual(run.stop_reason.message, "interrupted by the agent before turn 2 had a process")
+
+    def test_a_process_that_comes_about_all_the_same_is_stopped_at_once(self) -> None:
+        late: Deferred[Any] = Deferred(lambda it: it.callback(turn))
+        spec = TurnSpec(name="alpha", prompt=b"", dir=Path("/srv"), tools=("Read",), session_id=session(1))
+        turn = FakeTurn(spec, lambda kind, message, path: "", 1)
+        self.patch(self.source, "spawn", lambda spec, signalled: late)
+        run = self.toward_goal()
+        self.steps.stop("the daemon stopped")
+        self.steps.stop("again")
+        self.assertEqual((turn.stopped, self.began, self.finished), (["the daemon stopped"], 1, 0))
+        turn.end(turn_end(Outcome.KILLED))
+        assert run.stop_reason is not None
+        self.assertEqual((run.stop_reason.kind, run.state, self.finished), (StopKind.KILLED, State.KILLED, 1))
+
+    def test_a_spawn_that_fails_while_it_is_given_up_ends_the_run_as_stopped(self) -> None:
+        waiting: Deferred[Any] = Deferred(lambda it: it.errback(SpawnError("out of descriptors")))
+        run = self.toward_goal()
+        self.patch(self.source, "spawn", lambda spec, signalled: waiting)
+        self.end()
+        self.steps.stop("interrupted by the agent")
+        self.assert_over(run, StopKind.KILLED, State.KILLED, 1)
+
+    def test_when_the_run_is_over_nothing_happens(self) -> None:
+        run = self.run_of()
+        self.end()
+        self.steps.stop("interrupted by the agent")
+        self.assert_over(run, StopKind.TURN_ENDED, State.IDLE, 1)
+        self.assertEqual(self.turn.stopped, [])
+
+    def test_a_turn_that_has_ended_before_anybody_looked_is_taken_over_as_ended(self) -> None:
+        spec = TurnSpec(name="alpha", prompt=b"", dir=Path("/srv"), tools=("Read",), session_id=session(1))
+        turn = FakeTurn(spec, lambda kind, message, path: "", 1)
+        turn.end(turn_end())
+        self.patch(self.source, "spawn", lambda spec, signalled: succeed(turn))
+        run = self.run_of()
+        assert run.stop_reason is not None
+        self.assertEqual((run.stop_reason.kind, self.began, self.finished), (StopKind.TURN_ENDED, 1, 1))

@@ -1,0 +1,211 @@
+"""From a call to the plan of its run (spec 3.1 and 3.2)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from hivesub.errors import BadRequest
+from hivesub.records import ContinueRequest, Outcome, StartRequest, StopKind, StopReason
+from hivesub.runs.plan import continue_error, find_dir, plan_continue, plan_start
+from hivesub.runs.run import Run
+from tests.runfakes import CONFIG_DIR, NOW, TOOLS, session, turn_end, unborn, used
+
+HOME = Path("/srv/work")
+
+
+def earlier_run(kind: StopKind | None = StopKind.TURN_CAP, **fields: Any) -> Run:
+    """A run of the name that has ended, with everything that can carry over."""
+    plan: dict[str, Any] = {
+        "goal": "all tests pass",
+        "max_turns": 7,
+        "report_file": "/srv/old/r.md",
+        "model": "opus",
+        "effort": "high",
+        "max_budget_usd": 0.5,
+        "idle_timeout_s": 60.0,
+        "session_id": session(1),
+        "dir": Path("/srv/old"),
+    }
+    run = Run(name="alpha", prompt="p", tools=TOOLS, started_at=NOW, **{**plan, **fields})
+    run.stop_reason = None if kind is None else StopReason(kind=kind, message="")
+    run.last_turn = turn_end()
+    return run
+
+
+def continued(earlier: Run | None, **fields: Any) -> Run:
+    request = ContinueRequest(name="alpha", prompt="go on", **fields)
+    return plan_continue(request, earlier, default_dir=HOME, tools=TOOLS, now=NOW)
+
+
+def started(**fields: Any) -> Run:
+    request = StartRequest(name="alpha", prompt="p", **fields)
+    return plan_start(request, default_dir=HOME, tools=TOOLS, session_id=session(1), now=NOW)
+
+
+class TheDirectory(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.base = Path(self.mktemp()).resolve()
+        (self.base / "in").mkdir(parents=True)
+        (self.base / "file").touch()
+
+    def test_an_absolute_one_that_is_there_is_taken(self) -> None:
+        self.assertEqual(find_dir(str(self.base / "in")), self.base / "in")
+
+    def test_a_tilde_is_the_home_directory(self) -> None:
+        self.patch(os, "environ", {**os.environ, "HOME": str(self.base)})
+        self.assertEqual(find_dir("~/in"), self.base / "in")
+
+    def test_others_are_refused_by_field_and_path(self) -> None:
+        for text, why in (
+            ("in", "is not absolute"),
+            ("./in", "is not absolute"),
+            ("~nobody-of-this-name/in", "is not absolute"),
+            (str(self.base / "gone"), "does not exist"),
+            (str(self.base / "file"), "is no directory"),
+            (str(self.base / "file" / "in"), "does not exist"),
+            (str(self.base / ("x" * 300)), "cannot be looked at"),
+            ("/a\0b", "does not exist"),
+        ):
+            error = str(self.assertRaises(BadRequest, find_dir, text))
+            self.assertTrue(error.startswith(f"dir: {text!r} "), error)
+            self.assertIn(why, error)
+
+
+class AStart(SynchronousTestCase):
+    def test_without_a_goal_it_has_no_budget_of_turns(self) -> None:
+        run = started()
+        self.assertEqual((run.goal, run.max_turns, run.dir, run.resume), (None, None, HOME, None))
+        self.assertEqual((run.session_id, run.session_cost), (session(1), 0.0))
+
+    def test_a_goal_alone_gets_five_turns(self) -> None:
+        self.assertEqual(started(goal="g").max_turns, 5)
+        self.assertEqual(started(goal="g", max_turns=9).max_turns, 9)
+
+    def test_a_relative_report_is_relative_to_its_dir(self) -> None:
+        self.assertEqual(started(report_file="r.md").report_file, "/srv/work/r.md")
+        base = self.mktemp()
+        os.mkdir(base)
+        given = os.path.abspath(base)
+        self.assertEqual(started(report_file="r.md", dir=given).report_file, f"{given}/r.md")
+
+
+class WhatAContinueResumes(SynchronousTestCase):
+    def test_a_session_id_that_is_given_comes_first(self) -> None:
+        run = continued(earlier_run(), session_id=session(8))
+        self.assertEqual((run.resume, run.session_id, run.session_cost), (session(8), session(8), None))
+
+    def test_then_the_one_that_is_remembered(self) -> None:
+        run = continued(earlier_run())
+        self.assertEqual((run.resume, run.session_id), (session(1), session(1)))
+
+    def test_else_the_name_as_a_title(self) -> None:
+        for earlier in (None, earlier_run(session_id=None)):
+            run = continued(earlier)
+            self.assertEqual((run.resume, run.session_id, run.session_cost), ("alpha", None, None))
+
+    def test_it_happens_in_the_dir_given_else_the_remembered_else_the_daemons(self) -> None:
+        given = os.path.abspath(self.mktemp())
+        os.mkdir(given)
+        self.assertEqual(continued(earlier_run(), dir=given).dir, Path(given))
+        self.assertEqual(continued(earlier_run()).dir, Path("/srv/old"))
+        self.assertEqual(continued(None).dir, HOME)
+
+    def test_a_dir_that_is_not_there_is_refused(self) -> None:
+        self.assertRaises(BadRequest, continued, earlier_run(), dir="/nowhere/at/all")
+
+    def test_the_cost_of_the_session_so_far_is_its_baseline(self) -> None:
+        earlier = earlier_run()
+        earlier.usage = used_by(0.25)
+        self.assertEqual(continued(earlier).session_cost, 0.25)
+        self.assertEqual(continued(earlier, session_id=session(1)).session_cost, 0.25)
+
+
+def used_by(cost: float) -> Any:
+    run = earlier_run()
+    run.turn = None
+    run._count(used(cost))
+    return run.usage
+
+
+class WhatCarriesOver(SynchronousTestCase):
+    def test_a_run_that_stopped_short_of_its_goal_keeps_it_with_a_fresh_budget_of_the_same_size(self) -> None:
+        for kind in set(StopKind) - {StopKind.GOAL_REACHED}:
+            run = continued(earlier_run(kind))
+            self.assertEqual((run.goal, run.max_turns, run.turn_number), ("all tests pass", 7, 1), kind)
+
+    def test_after_goal_reached_it_is_a_single_turn_unless_a_new_goal_is_given(self) -> None:
+        earlier = earlier_run(StopKind.GOAL_REACHED)
+        self.assertEqual((continued(earlier).goal, continued(earlier).max_turns), (None, None))
+        self.assertEqual(continued(earlier, goal="more").goal, "more")
+
+    def test_an_empty_goal_makes_it_a_single_turn(self) -> None:
+        run = continued(earlier_run(StopKind.NEED_HELP), goal="")
+        self.assertEqual((run.goal, run.max_turns), (None, None))
+
+    def test_a_new_goal_or_budget_replaces_the_old_one(self) -> None:
+        run = continued(earlier_run(), goal="more")
+        self.assertEqual((run.goal, run.max_turns), ("more", 7))
+        run = continued(earlier_run(), max_turns=2)
+        self.assertEqual((run.goal, run.max_turns), ("all tests pass", 2))
+        self.assertEqual(continued(None, goal="more").max_turns, 5)
+
+    def test_a_budget_of_turns_without_any_goal_is_refused(self) -> None:
+        for earlier in (None, earlier_run(goal=None, max_turns=None), earlier_run(StopKind.GOAL_REACHED)):
+            error = self.assertRaises(BadRequest, continued, earlier, max_turns=3)
+            self.assertTrue(str(error).startswith("max_turns: "))
+        self.assertRaises(BadRequest, continued, earlier_run(), goal="", max_turns=3)
+
+    def test_report_model_effort_timeout_and_money_carry_over(self) -> None:
+        for kind in (StopKind.TURN_CAP, StopKind.GOAL_REACHED):
+            run = continued(earlier_run(kind))
+            self.assertEqual(
+                (run.report_file, run.model, run.effort, run.idle_timeout_s, run.max_budget_usd),
+                ("/srv/old/r.md", "opus", "high", 60.0, 0.5),
+            )
+
+    def test_each_of_them_can_be_given_anew(self) -> None:
+        new = {"model": "haiku", "effort": "low", "idle_timeout_s": 5.0, "max_budget_usd": 2.0}
+        run = continued(earlier_run(), report_file="new.md", **new)
+        self.assertEqual({name: getattr(run, name) for name in new}, new)
+        self.assertEqual(run.report_file, "/srv/old/new.md")
+
+    def test_a_path_that_a_subagent_had_named_stays_bound_to_its_dir(self) -> None:
+        earlier = earlier_run(report_within="/srv/old")
+        self.assertEqual(continued(earlier).report_within, "/srv/old")
+        self.assertIsNone(continued(earlier, report_file="mine.md").report_within)
+
+    def test_what_happened_in_the_earlier_run_does_not_carry_over(self) -> None:
+        earlier = earlier_run(report_error="disk full", escalated=True)
+        earlier.usage = used_by(0.25)
+        run = continued(earlier)
+        self.assertEqual((run.report_error, run.escalated, run.signals, run.last_turn), (None, False, [], None))
+        self.assertIsNone(run.usage.cost_usd)
+
+
+class TheErrorOfAContinue(SynchronousTestCase):
+    def test_a_miss_names_the_place_that_was_searched(self) -> None:
+        for message in (
+            f"No conversation found with session ID: {session(1)}",
+            "--resume requires a valid session ID or session title when used with --print. "
+            'Provided value "alpha" is not a UUID and does not match any session title.',
+        ):
+            self.assertEqual(
+                continue_error(continued(None), unborn(message), CONFIG_DIR),
+                f"claude error: {message} (searched /home/op/.claude for cwd /srv/work; "
+                "if it was started elsewhere, pass the `dir` it was started in)",
+            )
+
+    def test_any_other_exit_tells_claudes_message_alone(self) -> None:
+        self.assertEqual(
+            continue_error(continued(None), unborn("Not logged in"), CONFIG_DIR), "claude error: Not logged in"
+        )
+
+    def test_without_a_message_it_tells_what_was_seen(self) -> None:
+        silent = unborn("", detail="exit 0 without a result")
+        self.assertEqual(continue_error(continued(None), silent, CONFIG_DIR), "claude error: exit 0 without a result")
+        nothing = turn_end(Outcome.FAILED, exit_code=7, under_way=False)
+        self.assertIn("exited with code 7", continue_error(continued(None), nothing, CONFIG_DIR))
