@@ -6,10 +6,10 @@ Owns who runs, who is remembered, and what is told when a run ends. All of it li
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
-from attrs import define, field
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import Deferred
 from twisted.logger import Logger
 from zope.interface import implementer
 
@@ -22,16 +22,15 @@ from hivesub.errors import (
     StillRunning,
     Stopping,
     TooManyRunning,
-    UnknownName,
 )
 from hivesub.interfaces import IFleet
 from hivesub.records import Outcome, TodoState
-from hivesub.runs.ending import Ending
-from hivesub.runs.machine import Core, new_steps
+from hivesub.runs.attempt import Attempt
 from hivesub.runs.once import Once, check_same
 from hivesub.runs.plan import continue_error, plan_continue, plan_start
 from hivesub.runs.record import record
 from hivesub.runs.report import check_within
+from hivesub.runs.roster import KeptCall, Roster
 from hivesub.runs.waiting import Waiters
 
 if TYPE_CHECKING:
@@ -43,55 +42,16 @@ if TYPE_CHECKING:
 
     from hivesub.interfaces import IRedactor, ITurnSource
     from hivesub.records import ContinueRequest, RecordDict, SignalKind, StartRequest
-    from hivesub.runs.machine import Steps
+    from hivesub.runs.ending import Ending
+    from hivesub.runs.roster import Subagent
     from hivesub.runs.run import Run
 
-HOLD_S = 5.0
-"""How long `continue` waits for a child that neither begins nor exits (spec 3.2)."""
 INTERRUPT_S = 9.5
 """How long `interrupt` waits for the child to go: its answer comes within 10 s (spec 3.4)."""
-REMEMBERED = 1000
-"""How many ended subagents are remembered (spec section 8)."""
 LISTED = 20
 """How many ended subagents a status without a name lists."""
 LISTED_GOAL = 200
 """Characters of a goal in such a list."""
-KEPT_KEYS = 20
-"""How many request keys are kept with a subagent."""
-
-
-@define(eq=False)
-class _Kept:
-    """A call that bore a key: the run that it made, and what its answer tells beside the record."""
-
-    request: StartRequest | ContinueRequest
-    run: Run
-    beside: RecordDict
-
-
-@define(eq=False)
-class _Subagent:
-    """A name: its last run, and the calls that bore a key."""
-
-    run: Run
-    keys: dict[tuple[str, str], _Kept] = field(factory=dict)
-
-
-@define(eq=False)
-class _Attempt:
-    """A run whose call has not been answered yet. `launched` fires when a process exists or the run is over without
-    one.
-
-    `held`: a `continue` waits for its turn to be under way, so that an exit before is its answer, not a run's end.
-    """
-
-    run: Run
-    earlier: _Subagent | None
-    held: bool
-    launched: Waiters
-    over: Waiters
-    steps: Steps | None = None
-    withdrawn: bool = False
 
 
 @implementer(IFleet)
@@ -129,8 +89,8 @@ class Fleet:
         self._max_running = max_running
         self._config_dir = config_dir
         self._new_session_id = new_session_id
-        self._subagents: dict[str, _Subagent] = {}
-        self._attempts: dict[str, _Attempt] = {}
+        self._roster = Roster()
+        self._attempts: dict[str, Attempt] = {}
         self._ended = Waiters(clock)
         self._once = Once()
         self._stopping = False
@@ -158,28 +118,28 @@ class Fleet:
             session_id=self._new_session_id(),
             now=self._now(),
         )
-        attempt = self._begin(run, held=False)
+        earlier = self._last(request.name)
         beside: RecordDict = {}
-        if attempt.earlier is not None and attempt.earlier.run.session_id is not None:
-            beside["replaced_session_id"] = attempt.earlier.run.session_id
-        self._keep_key("start", request, run, beside)
-        await self._launch(attempt)
+        if earlier is not None and earlier.session_id is not None:
+            beside["replaced_session_id"] = earlier.session_id
+        attempt = self._begin(run, held=False)
+        self._keep("start", KeptCall(request, run, beside))
+        await attempt.launch()
         return {"subagent": self._record(run), **beside}
 
     async def _continue(self, request: ContinueRequest) -> RecordDict:
         self._admit(request.name)
-        known = self._subagents.get(request.name)
-        earlier = known.run if known is not None else None
+        earlier = self._last(request.name)
         run = plan_continue(request, earlier, default_dir=self._default_dir, tools=self._tools, now=self._now())
         beside: RecordDict = {}
         previous = earlier.last_turn if earlier is not None else None
         if previous is not None and previous.outcome is Outcome.KILLED:
             beside["previous_signal"] = previous.signal
         attempt = self._begin(run, held=True)
-        self._keep_key("continue", request, run, beside)
+        self._keep("continue", KeptCall(request, run, beside))
         try:
-            await self._launch(attempt)
-            await self._under_way(attempt)
+            await attempt.launch()
+            await attempt.under_way()
         finally:
             attempt.held = False
         if attempt.withdrawn:
@@ -192,26 +152,25 @@ class Fleet:
         return {"subagent": self._record(run), **beside}
 
     async def _status(self, name: str | None, wait_s: float, result: bool) -> RecordDict:
-        asked = [self._known(name)] if name is not None else list(self._subagents.values())
-        watched = [subagent.run for subagent in asked if not subagent.run.over]
+        asked = [self._roster.known(name).run] if name is not None else self._roster.runs()
+        watched = [run for run in asked if not run.over]
         deadline = self._clock.seconds() + wait_s
         while watched and not any(run.over for run in watched) and (left := deadline - self._clock.seconds()) > 0:
             await self._ended.wait(left)
         if name is not None:
-            return {"subagents": [self._record(self._known(name).run, result=result)]}
+            return {"subagents": [self._record(self._roster.known(name).run, result=result)]}
         return self._list(result)
 
     async def _interrupt(self, name: str) -> RecordDict:
-        run = self._known(name).run
+        run = self._roster.known(name).run
         attempt = self._attempts.get(name)
         if attempt is None:
             last = "" if run.last_turn is None else f", its last turn {run.last_turn.outcome.value}"
             raise NotRunning(
                 f"{name} is not running: it is {run.state.value}{last}. Nothing to interrupt; `continue` resumes it"
             )
-        over = attempt.over.wait(INTERRUPT_S)
-        assert attempt.steps is not None
-        attempt.steps.stop("interrupted by the agent")
+        over = attempt.over(within_s=INTERRUPT_S)
+        attempt.stop("interrupted by the agent")
         await over
         if not run.over:
             pid = run.turn.pid if run.turn is not None else None
@@ -222,18 +181,15 @@ class Fleet:
 
     # Admission.
 
-    def _known(self, name: str) -> _Subagent:
-        known = self._subagents.get(name)
-        if known is None:
-            names = ", ".join(sorted(self._subagents)) or "none yet"
-            raise UnknownName(f"no subagent is named {name!r}; known: {names}")
-        return known
+    def _last(self, name: str) -> Run | None:
+        known = self._roster.get(name)
+        return known.run if known is not None else None
 
     def _admit(self, name: str) -> None:
         if self._stopping:
             raise Stopping("the daemon is stopping and takes no new runs; call again when it is back")
         if name in self._attempts:
-            run = self._subagents[name].run
+            run = self._attempts[name].run
             age = run.turn.last_event_at if run.turn is not None else None
             heard = "" if age is None else f", last event {self._clock.seconds() - age:.0f} s ago"
             raise AlreadyRunning(
@@ -258,108 +214,57 @@ class Fleet:
         self, tool: str, key: str, request: StartRequest | ContinueRequest, work: Callable[[], Deferred[RecordDict]]
     ) -> RecordDict:
         def made_or_new() -> Deferred[RecordDict]:
-            known = self._subagents.get(request.name)
-            kept = known.keys.get((tool, key)) if known is not None else None
+            known = self._roster.get(request.name)
+            kept = known.calls.get((tool, key)) if known is not None else None
             return work() if kept is None else Deferred.fromCoroutine(self._repeat(kept, request))
 
         return await self._once.join((tool, request.name, key), request, made_or_new)
 
-    async def _repeat(self, kept: _Kept, request: StartRequest | ContinueRequest) -> RecordDict:
+    async def _repeat(self, kept: KeptCall, request: StartRequest | ContinueRequest) -> RecordDict:
         """Answer with the run already made. Where its first caller gave up, it may not have come about yet."""
         check_same(kept.request, request)
         attempt = self._attempts.get(request.name)
         if attempt is not None and attempt.run is kept.run and kept.run.last_turn is None:
             if kept.run.turn is None:
-                await self._launched(attempt)
+                await attempt.launched()
             if kept.run.resume is not None:
-                await self._under_way(attempt)
+                await attempt.under_way()
         return {"subagent": self._record(kept.run), **kept.beside}
 
-    def _keep_key(self, tool: str, request: StartRequest | ContinueRequest, run: Run, beside: RecordDict) -> None:
-        """Keep the call with its run, from the first: a caller may give up before the answer, and come again."""
-        if request.request_key is None:
-            return
-        subagent = self._subagents[run.name]
-        subagent.keys[tool, request.request_key] = _Kept(request, run, beside)
-        while len(subagent.keys) > KEPT_KEYS:
-            del subagent.keys[next(iter(subagent.keys))]
+    def _keep(self, tool: str, call: KeptCall) -> None:
+        """Keep a call that bears a key from the first: its caller may give up before the answer, and come again."""
+        if call.request.request_key is not None:
+            self._roster.known(call.run.name).keep(tool, call.request.request_key, call)
 
     # The life of a run.
 
-    def _begin(self, run: Run, *, held: bool) -> _Attempt:
-        earlier = self._subagents.get(run.name)
-        attempt = _Attempt(run, earlier, held, Waiters(self._clock), Waiters(self._clock))
-        self._subagents[run.name] = _Subagent(run, dict(earlier.keys) if earlier is not None else {})
-        self._attempts[run.name] = attempt
-        attempt.steps = new_steps(
-            Core(
-                run=run,
-                source=self._source,
-                now=self._now,
-                signalled=lambda turn, kind, message, path: self._signalled(run, turn, kind, message, path),
-                began=attempt.launched.fire,
-                finished=lambda: self._finished(attempt),
-            )
+    def _begin(self, run: Run, *, held: bool) -> Attempt:
+        earlier = self._roster.place(run)
+        attempt = self._attempts[run.name] = Attempt(
+            run,
+            held=held,
+            source=self._source,
+            clock=self._clock,
+            now=self._now,
+            signalled=partial(self._signalled, run),
+            finished=partial(self._finished, earlier),
         )
         return attempt
 
-    async def _launch(self, attempt: _Attempt) -> None:
-        """Begin the run and wait until its process exists.
-
-        :raises HivesubError: when none could be made: the name is as it was before.
-        """
-        launched = Deferred.fromCoroutine(self._launched(attempt))
-        assert attempt.steps is not None
-        attempt.steps.begin()
-        await launched
-
-    async def _launched(self, attempt: _Attempt) -> None:
-        await attempt.launched.wait()
-        if attempt.withdrawn and attempt.run.last_turn is None:
-            raise attempt.run.error or HivesubError("the run was stopped before it had a process")
-
-    async def _under_way(self, attempt: _Attempt) -> None:
-        """Wait for `init`, for the exit, or for `HOLD_S`, whichever comes first."""
-        turn = attempt.run.turn
-        if turn is None:
-            return
-        settled = Waiters(self._clock)
-        settling = settled.wait(HOLD_S)
-        over = attempt.over.wait().addCallback(lambda _: settled.fire())
-        begun = turn.when_under_way().addCallback(lambda _: settled.fire() if turn.init is not None else None)
-        try:
-            await settling
-        finally:
-            for wait in (over, begun):
-                wait.addErrback(lambda failure: failure.trap(CancelledError))
-                wait.cancel()
-
-    def _finished(self, attempt: _Attempt) -> None:
+    def _finished(self, earlier: Subagent | None, attempt: Attempt) -> None:
         run = attempt.run
         del self._attempts[run.name]
         end = run.last_turn
         if end is None or (attempt.held and not end.under_way):
-            self._withdraw(attempt)
+            # Its run never got under way, and the call's own error tells it.
+            attempt.withdrawn = True
+            self._roster.put_back(run.name, earlier)
+            self._ended.fire()
         else:
             self._remember(run)
-        attempt.launched.fire()
-        attempt.over.fire()
-
-    def _withdraw(self, attempt: _Attempt) -> None:
-        """Put the name back as it was: its run never got under way, and the call's own error tells it."""
-        attempt.withdrawn = True
-        name = attempt.run.name
-        if attempt.earlier is None:
-            del self._subagents[name]
-        else:
-            self._subagents[name] = attempt.earlier
-        self._ended.fire()
 
     def _remember(self, run: Run) -> None:
-        subagent = self._subagents.pop(run.name)
-        self._subagents[run.name] = subagent  # the order of the dict is the order of ending
-        for name in [name for name in self._subagents if name not in self._attempts][:-REMEMBERED]:
-            del self._subagents[name]
+        self._roster.ended(run.name, self._attempts)
         run.todo = TodoState.PENDING
         telling = self._ending.tell(run, lambda: self._record(run))
         telling.addErrback(lambda failure: self.log.failure("the end of {name} was not told", failure, name=run.name))
@@ -388,7 +293,7 @@ class Fleet:
         return record(run, seconds=self._clock.seconds(), redact=self._redact, goal_limit=goal_limit, result=result)
 
     def _list(self, result: bool) -> RecordDict:
-        runs = [subagent.run for subagent in self._subagents.values()]
+        runs = self._roster.runs()
         running = [run for run in runs if not run.over]
         ended = [run for run in runs if run.over][-LISTED:]
         counts = Counter(run.state.value for run in runs)
@@ -411,11 +316,10 @@ class Fleet:
         """
         self._stopping = True
         for attempt in list(self._attempts.values()):
-            assert attempt.steps is not None
-            attempt.steps.stop("the daemon stopped")
+            attempt.stop("the daemon stopped")
         return Deferred.fromCoroutine(self._all_told())
 
     async def _all_told(self) -> None:
         while self._attempts:
-            await next(iter(self._attempts.values())).over.wait()
+            await next(iter(self._attempts.values())).over()
         await self._ending.all_told()

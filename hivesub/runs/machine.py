@@ -7,7 +7,7 @@ spawns none. What follows from an end is decided in `verdict`; what a run means 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import define
 from automat import TypeMachineBuilder
@@ -216,33 +216,33 @@ def _respawn(steps: Steps, core: Core) -> None:
     _spawn(steps, core)
 
 
-def build_machine() -> Callable[[Core], Steps]:
-    """The machine's factory; `docs/` draws its states from this same builder."""
-    machine = TypeMachineBuilder(Steps, Core)
-    fresh = machine.state("fresh")
-    spawning = machine.state("spawning")
-    giving_up = machine.state("giving_up")
-    turning = machine.state("turning")
-    stopping = machine.state("stopping")
-    deciding = machine.state("deciding")
-    over = machine.state("over")
+TRANSITIONS: tuple[tuple[str, Any, str, Any], ...] = (
+    ("fresh", Steps.begin, "spawning", _spawn),
+    ("spawning", Steps.spawned, "turning", _attach),
+    ("spawning", Steps.spawn_failed, "deciding", _not_spawned),
+    ("spawning", Steps.finish, "over", _close),
+    ("spawning", Steps.stop, "giving_up", _give_up_spawn),
+    ("giving_up", Steps.spawned, "stopping", _attach_and_stop),
+    ("giving_up", Steps.spawn_failed, "deciding", _not_spawned),
+    ("giving_up", Steps.stop, "giving_up", _ignore),
+    ("turning", Steps.ended, "deciding", _decide),
+    ("turning", Steps.stop, "stopping", _stop_turn),
+    ("stopping", Steps.ended, "deciding", _decide),
+    ("stopping", Steps.stop, "stopping", _ignore),
+    ("deciding", Steps.go_on, "spawning", _respawn),
+    ("deciding", Steps.finish, "over", _close),
+    ("deciding", Steps.stop, "deciding", _ignore),
+    ("over", Steps.stop, "over", _ignore),
+)
+"""State, input, next state, what is done on the way. The documentation draws the machine from this table."""
 
-    fresh.upon(Steps.begin).to(spawning)(_spawn)
-    spawning.upon(Steps.spawned).to(turning)(_attach)
-    spawning.upon(Steps.spawn_failed).to(deciding)(_not_spawned)
-    spawning.upon(Steps.finish).to(over)(_close)
-    spawning.upon(Steps.stop).to(giving_up)(_give_up_spawn)
-    giving_up.upon(Steps.spawned).to(stopping)(_attach_and_stop)
-    giving_up.upon(Steps.spawn_failed).to(deciding)(_not_spawned)
-    giving_up.upon(Steps.stop).loop()(_ignore)
-    turning.upon(Steps.ended).to(deciding)(_decide)
-    turning.upon(Steps.stop).to(stopping)(_stop_turn)
-    stopping.upon(Steps.ended).to(deciding)(_decide)
-    stopping.upon(Steps.stop).loop()(_ignore)
-    deciding.upon(Steps.go_on).to(spawning)(_respawn)
-    deciding.upon(Steps.finish).to(over)(_close)
-    deciding.upon(Steps.stop).loop()(_ignore)
-    over.upon(Steps.stop).loop()(_ignore)
+
+def build_machine() -> Callable[[Core], Steps]:
+    """The machine's factory."""
+    machine = TypeMachineBuilder(Steps, Core)
+    states = {name: machine.state(name) for name in dict.fromkeys(row[0] for row in TRANSITIONS)}
+    for state, step, following, output in TRANSITIONS:
+        states[state].upon(step).to(states[following])(output)
     return machine.build()
 
 

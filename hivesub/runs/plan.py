@@ -103,7 +103,7 @@ def plan_continue(
         idle_timeout_s=request.idle_timeout_s or (earlier.idle_timeout_s if earlier is not None else None),
         session_id=resume if resume != request.name else None,
         resume=resume,
-        session_cost=earlier.previous_cost if earlier is not None and resume == remembered else None,
+        session_cost=earlier.session_cost if earlier is not None and resume == remembered else None,
         started_at=now,
     )
 

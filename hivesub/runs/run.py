@@ -28,7 +28,7 @@ class Run:
     """One run. Changed by its machine, and by `fleet` where it says so.
 
     `resume`: what claude is told to resume at the first turn, None for a new session of the id `session_id`.
-    `session_cost`: US dollars that the session had cost before this run, None when that is not known.
+    `session_cost`: US dollars that the session is known to have cost by now, None when that is not known.
     `report_within`: the directory that the report must lie in, where a subagent named the path. `interrupted`: the run
     was stopped between two turns. `error`: why a process could not be started.
     """
@@ -60,6 +60,7 @@ class Run:
     control: Control = Control.UNKNOWN
     missing_tools: tuple[str, ...] = ()
     usage: Usage = Factory(Usage)
+    cost_unknown: bool = False
     report_error: str | None = None
     error: HivesubError | None = None
     escalated: bool = False
@@ -77,13 +78,6 @@ class Run:
             return State.RUNNING
         outcome = self.last_turn.outcome if self.last_turn is not None else None
         return state_after(self.stop_reason, outcome, interrupted=self.interrupted)
-
-    @property
-    def previous_cost(self) -> float | None:
-        """What the session has cost by now in US dollars, None when that is not known."""
-        if self.session_cost is None or self.usage.cost_usd is None:
-            return self.session_cost
-        return self.session_cost + self.usage.cost_usd
 
     def claim(self, kind: SignalKind, message: str, at: datetime) -> Signal:
         """Keep what the subagent reported, cut to `MAX_MESSAGE` characters and said to be."""
@@ -119,16 +113,26 @@ class Run:
             self._count(end.usage)
 
     def _count(self, used: TurnUsage) -> None:
-        """Add a turn's usage. Claude's cost is the session's, so a run's is a difference (measured, claude 2.1.332)."""
-        total = used.total_cost_usd
-        if self.session_cost is None and total is not None and used.since_usd is not None:
-            self.session_cost = max(0.0, total - used.since_usd)
-        cost = self.usage.cost_usd
-        if total is not None and self.session_cost is not None:
-            cost = max(cost or 0.0, total - self.session_cost)
+        """Add a turn's usage. Claude's cost is its session's, so a turn's is the difference that it made.
+
+        What claude used since its last result is that difference, told by itself. Where it does not tell, it is
+        reckoned from the totals, which can also go down: a claude that was killed never kept what it had cost
+        (measured, 2.1.332). Where that cannot be done either, the run's cost stays unknown.
+        """
+        total, cost = used.total_cost_usd, used.since_usd
+        if cost is None and total is not None and self.session_cost is not None:
+            cost = max(0.0, total - self.session_cost)
+        if total is not None:
+            self.session_cost = total
+            self.cost_unknown = self.cost_unknown or cost is None
+        so_far = self.usage
         self.usage = Usage(
-            cost_usd=cost,
-            claude_turns=self.usage.claude_turns + used.claude_turns,
-            input_tokens=self.usage.input_tokens + used.input_tokens,
-            output_tokens=self.usage.output_tokens + used.output_tokens,
+            cost_usd=None if self.cost_unknown else _sum(so_far.cost_usd, cost),
+            claude_turns=so_far.claude_turns + used.claude_turns,
+            input_tokens=so_far.input_tokens + used.input_tokens,
+            output_tokens=so_far.output_tokens + used.output_tokens,
         )
+
+
+def _sum(so_far: float | None, more: float | None) -> float | None:
+    return so_far if more is None else (so_far or 0.0) + more

@@ -9,7 +9,7 @@ from twisted.internet.defer import CancelledError, Deferred
 
 from hivesub.errors import ContinueFailed, UnknownName
 from hivesub.records import Outcome, SignalKind
-from hivesub.runs import fleet as fleet_module
+from hivesub.runs import roster
 from tests.runfakes import FleetCase, said, session, turn_end, unborn, used
 
 
@@ -191,7 +191,7 @@ class WhatIsRemembered(FleetCase):
         self.assertEqual(self.successResultOf(self.fleet.status(None, 0.0, False))["counts"]["idle"], 1000)
 
     def test_what_runs_is_never_forgotten_and_the_order_is_that_of_the_ends(self) -> None:
-        with mock.patch.object(fleet_module, "REMEMBERED", 2):
+        with mock.patch.object(roster, "REMEMBERED", 2):
             for name in ("long", "a", "b", "c"):
                 self.start(name)
             for turn in self.source.turns[1:]:
@@ -204,7 +204,7 @@ class WhatIsRemembered(FleetCase):
             self.record("c")
 
     def test_a_forgotten_ones_end_has_been_told(self) -> None:
-        with mock.patch.object(fleet_module, "REMEMBERED", 1):
+        with mock.patch.object(roster, "REMEMBERED", 1):
             self.ended_run("a")
             self.ended_run("b")
         self.assertEqual([todo["subagent"]["name"] for todo in self.outbox.todos], ["a", "b"])

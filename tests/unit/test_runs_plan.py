@@ -119,7 +119,7 @@ class WhatAContinueResumes(SynchronousTestCase):
 
     def test_the_cost_of_the_session_so_far_is_its_baseline(self) -> None:
         earlier = earlier_run()
-        earlier.usage = used_by(0.25)
+        earlier.session_cost = 0.25
         self.assertEqual(continued(earlier).session_cost, 0.25)
         self.assertEqual(continued(earlier, session_id=session(1)).session_cost, 0.25)
 
@@ -180,7 +180,7 @@ class WhatCarriesOver(SynchronousTestCase):
 
     def test_what_happened_in_the_earlier_run_does_not_carry_over(self) -> None:
         earlier = earlier_run(report_error="disk full", escalated=True)
-        earlier.usage = used_by(0.25)
+        earlier.session_cost = 0.25
         run = continued(earlier)
         self.assertEqual((run.report_error, run.escalated, run.signals, run.last_turn), (None, False, [], None))
         self.assertIsNone(run.usage.cost_usd)

@@ -38,29 +38,35 @@ class TheCost(SynchronousTestCase):
         run = run_of(session_cost=0.5)
         self.assertEqual(after(run, usage=used(0.625)).usage.cost_usd, 0.125)
         self.assertEqual(after(run, usage=used(0.75)).usage.cost_usd, 0.25)
-        self.assertEqual(run.previous_cost, 0.75)
+        self.assertEqual(run.session_cost, 0.75)
 
     def test_where_the_session_cost_before_is_not_known_the_processs_own_cost_tells(self) -> None:
         run = run_of(session_cost=None)
         self.assertEqual(after(run, usage=used(4.0, since=0.5)).usage.cost_usd, 0.5)
         self.assertEqual(after(run, usage=used(4.25, since=0.25)).usage.cost_usd, 0.75)
-        self.assertEqual(run.previous_cost, 4.25)
+        self.assertEqual(run.session_cost, 4.25)
 
     def test_where_nothing_tells_it_stays_unknown_and_is_not_guessed(self) -> None:
         run = after(run_of(session_cost=None), usage=used(4.0))
         self.assertIsNone(run.usage.cost_usd)
-        self.assertIsNone(run.previous_cost)
+        self.assertEqual(run.session_cost, 4.0)
+        self.assertIsNone(after(run, usage=used(4.25)).usage.cost_usd)
         self.assertIsNone(after(run_of(), usage=used(None)).usage.cost_usd)
 
     def test_a_turn_without_a_result_takes_nothing_back(self) -> None:
         run = after(run_of(), usage=used(0.25))
         after(run, outcome=Outcome.KILLED, usage=None)
-        self.assertEqual((run.usage.cost_usd, run.previous_cost), (0.25, 0.25))
+        self.assertEqual((run.usage.cost_usd, run.session_cost), (0.25, 0.25))
 
     def test_the_result_of_a_resume_that_found_nothing_takes_nothing_back(self) -> None:
         run = run_of(session_cost=0.5)
         after(run, outcome=Outcome.FAILED, usage=used(0.0, turns=0), under_way=False)
-        self.assertEqual((run.usage.cost_usd, run.previous_cost), (None, 0.5))
+        self.assertEqual((run.usage.cost_usd, run.session_cost), (None, 0.5))
+
+    def test_what_a_killed_claude_never_kept_is_not_counted_off_the_next_turn(self) -> None:
+        run = after(run_of(session_cost=0.5), usage=used(0.75, since=0.25), outcome=Outcome.KILLED)
+        after(run, usage=used(0.625, since=0.125))
+        self.assertEqual((run.usage.cost_usd, run.session_cost), (0.375, 0.625))
 
     def test_a_total_that_shrinks_is_no_negative_cost(self) -> None:
         run = after(run_of(session_cost=0.5), usage=used(0.25))
