@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
+import shutil
 import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ from hivesub.web.site import BoundedSite
 from hivesub.web.tree import Tree
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from twisted.internet.interfaces import IListeningPort
 
     from hivesub.options import Settings
@@ -128,7 +131,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         launcher=settings.launcher,
         environ=settings.environ,
         servers=servers,
-        config_dir=str(settings.runtime_dir / "mcp"),
+        config_dir=str(_config_dir(settings, state_mark)),
         tokens=tokens,
         redactor=redactor,
         signal_url=lambda token: f"{address.base_url}/signal/mcp/{token}",
@@ -170,6 +173,11 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         site=BoundedSite(tree.resource(), reactor),
         address=address,
     )
+
+
+def _config_dir(settings: Settings, state_mark: str) -> Path:
+    """Where this daemon's MCP config files go: of its own, as two daemons may share a runtime directory."""
+    return settings.runtime_dir / f"mcp-{state_mark}"
 
 
 def _new_uuid() -> str:
@@ -275,6 +283,8 @@ class Daemon(Service):
     async def _end_orphans(self) -> None:
         if self._state.dead:
             await end_orphans((f"{mark}-" for mark in self._state.dead), clock=self._reactor, marked=marked)
+            for mark in self._state.dead:
+                shutil.rmtree(_config_dir(self._parts.settings, mark), ignore_errors=True)
             self._state.forget_dead()
 
     async def _look_at_claude(self) -> None:
@@ -305,6 +315,7 @@ class Daemon(Service):
         if self._port is not None:
             stops.append(Deferred.fromCoroutine(_closed(self._port)))
         await self._at_most(DeferredList(stops, consumeErrors=True), 0.5, "requests are still open")
+        shutil.rmtree(_config_dir(parts.settings, self._state.mark), ignore_errors=True)
         self._state.release()
 
     async def _at_most(self, done: Deferred[Any], seconds: float, otherwise: str) -> None:

@@ -110,7 +110,7 @@ def choose_reactor(modules: Mapping[str, ModuleType | object]) -> IDaemonReactor
     reactor: object = modules["twisted.internet.reactor"]
     if not isinstance(reactor, asyncioreactor.AsyncioSelectorReactor):
         raise usage.UsageError(
-            f"only the asyncio reactor will do, and {type(reactor).__name__} is installed: leave out --reactor, or give "
+            f"only the asyncio reactor will do, and {type(reactor).__name__} is installed: leave out --reactor or give "
             "--reactor=asyncio"
         )
     return cast(IDaemonReactor, reactor)

@@ -145,7 +145,8 @@ async def test_a_subagent_reaches_neither_another_ones_config_nor_its_dead_url(
 def signal_url(daemon: Daemon, name: str) -> str:
     """The signal URL in a subagent's config file, "" once there is none."""
     try:
-        config = json.loads((daemon.runtime / "mcp" / f"{name}.mcp.json").read_text())
+        (path,) = daemon.runtime.glob(f"mcp-*/{name}.mcp.json")
+        config = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
         return ""
     return str(config["mcpServers"]["subagent_control"]["url"])

@@ -1,4 +1,4 @@
-"""`twistd hivesub` as a process: how it starts and ends, with a service that does nothing in the place of the daemon's."""
+"""`twistd hivesub` as a process: how it starts and ends, with a service that does nothing in place of the daemon's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,16 +21,20 @@ from twisted.application.service import Service
 from twisted.internet.defer import Deferred
 from twisted.scripts.twistd import run
 
+def say(*words):
+    # twistd has made a log of sys.stdout.
+    print(*words, file=sys.__stdout__, flush=True)
+
 class Idle(Service):
     def __init__(self, reactor):
         self.reactor = reactor
     def startService(self):
-        self.reactor.callWhenRunning(self.reactor.callLater, 0, print, "up on", type(self.reactor).__name__, flush=True)
+        self.reactor.callWhenRunning(self.reactor.callLater, 0, say, "up on", type(self.reactor).__name__)
     def stopService(self):
-        print("stopping", flush=True)
+        say("stopping")
         done = Deferred()
         self.reactor.callLater(0.2, done.callback, None)
-        return done.addCallback(lambda _: print("stopped", flush=True))
+        return done.addCallback(lambda _: say("stopped"))
 
 stub = ModuleType("hivesub.service")
 stub.build = lambda settings, reactor: Idle(reactor)
@@ -65,12 +70,16 @@ def daemon(environ: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
+    # Bounds every read of its output: at the deadline they come to the end of the file.
+    deadline = threading.Timer(BOUND_S, process.kill)
+    deadline.start()
     with process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "up on AsyncioSelectorReactor\n"
             yield process
         finally:
+            deadline.cancel()
             process.kill()
 
 
@@ -102,7 +111,7 @@ def test_a_second_signal_while_it_stops_changes_nothing(daemon: subprocess.Popen
         (["hivesub", "stray"], "hivesub: Wrong number of arguments."),
         (
             ["--reactor=poll", "hivesub"],
-            "hivesub: only the asyncio reactor will do, and PollReactor is installed: leave out --reactor, or give "
+            "hivesub: only the asyncio reactor will do, and PollReactor is installed: leave out --reactor or give "
             "--reactor=asyncio",
         ),
     ],

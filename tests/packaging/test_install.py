@@ -1,0 +1,92 @@
+"""A wheel, an editable install and a checkout each make `twistd` know hivesub, in a virtual environment of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BOUND_S = 600
+NOT_SOURCES = shutil.ignore_patterns(
+    ".git", ".tox", ".venv", "*.egg-info", "__pycache__", ".*_cache", "_trial_temp*", "build", "dist", "node_modules"
+)
+
+
+def run(*argv: str | Path, cwd: Path, **environ: str) -> str:
+    """Run a program to its end, within a bound, and give its stdout; what it wrote is shown where it fails."""
+    done = subprocess.run(
+        [str(word) for word in argv],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": "", **environ},
+        text=True,
+        capture_output=True,
+        timeout=BOUND_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the checkout to build in, with a plugin cache such as twistd leaves behind."""
+    copy = tmp_path_factory.mktemp("sources") / "hivesub"
+    shutil.copytree(ROOT, copy, ignore=NOT_SOURCES)
+    (copy / "twisted" / "plugins" / "dropin.cache").touch()
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built by way of the source distribution, so that this one is whole too."""
+    out = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--outdir", out, sources, cwd=out)
+    (built,) = out.glob("*.whl")
+    return built
+
+
+def make_venv(path: Path) -> Path:
+    """A new virtual environment; gives its directory of programs."""
+    venv.create(path, with_pip=True)
+    return path / "bin"
+
+
+def assert_twistd_knows_hivesub(programs: Path, elsewhere: Path, environ: Mapping[str, str]) -> None:
+    assert "hivesub" in run(programs / "twistd", "--help", cwd=elsewhere, **environ)
+    # Loads the tap, and with it every module that it needs at import time.
+    assert "--max-running=" in run(programs / "twistd", "hivesub", "--help", cwd=elsewhere, **environ)
+
+
+def test_the_wheel_holds_the_package_its_types_and_the_plugin_and_nothing_else_of_twisted(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {"hivesub/tap.py", "hivesub/py.typed", "hivesub/standin/__init__.py"} <= names
+    assert {name for name in names if name.startswith("twisted/")} == {"twisted/plugins/hivesub_plugin.py"}
+    assert {name.split("/")[0].partition("-")[0] for name in names} == {"hivesub", "twisted"}
+    assert not [name for name in names if name.endswith((".pyc", "dropin.cache"))]
+
+
+def test_a_wheel_makes_twistd_know_it(wheel: Path, tmp_path: Path) -> None:
+    programs = make_venv(tmp_path / "venv")
+    run(programs / "pip", "install", "-q", wheel, cwd=tmp_path)
+    assert_twistd_knows_hivesub(programs, tmp_path, {})
+
+
+def test_an_editable_install_makes_twistd_know_it(sources: Path, tmp_path: Path) -> None:
+    programs = make_venv(tmp_path / "venv")
+    run(programs / "pip", "install", "-q", "-e", sources, cwd=tmp_path)
+    assert_twistd_knows_hivesub(programs, tmp_path, {})
+
+
+def test_a_checkout_on_the_path_makes_twistd_know_it(sources: Path, wheel: Path, tmp_path: Path) -> None:
+    programs = make_venv(tmp_path / "venv")
+    run(programs / "pip", "install", "-q", wheel, cwd=tmp_path)
+    run(programs / "pip", "uninstall", "-q", "-y", "hivesub", cwd=tmp_path)
+    assert "hivesub" not in run(programs / "twistd", "--help", cwd=tmp_path)
+    assert_twistd_knows_hivesub(programs, tmp_path, {"PYTHONPATH": str(sources)})
