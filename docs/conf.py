@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
 project = "hivesub"
 author = copyright = "hivesub contributors"
 _package = (Path(__file__).parents[1] / "hivesub" / "__init__.py").read_text()
@@ -17,3 +20,8 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"hivesub {release}"
+
+
+def setup(app: Sphinx) -> None:
+    """Mermaid drawings stand as text: they are drawn where the page is read on a forge."""
+    app.add_lexer("mermaid", TextLexer)

@@ -22,6 +22,7 @@ MIN_SECRET_LENGTH = 8
 DEAD_TOKENS = 1000
 """How many dead tokens are remembered: an old one may still stand in a late error text."""
 
+_PERCENT = re.compile("%[0-9A-F]{2}")
 _SIGNAL_URL = re.compile(r"(/signal/mcp(?:/|%2[Ff]|\\/))[^\s\"'<>/?#&\\]+")
 # Something with a digit in it: `Bearer authentication failed` is plain English.
 _BEARER = re.compile(r"\b(Bearer\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
@@ -83,11 +84,14 @@ class Redactor:
 
 
 def _forms(secret: str) -> set[str]:
-    """How a secret may stand in a text: plain, in a JSON string, in a URL, in a Python repr."""
-    escaped = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], repr(secret)[1:-1]}
+    """How a secret may stand in a text: plain, in a JSON string (in another one too), in a URL, in a Python repr."""
+    in_json = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    in_json |= {text.replace("/", "\\/") for text in in_json} | {json.dumps(text)[1:-1] for text in in_json}
     # A secret may hold lone surrogates where it was read as bytes of another encoding: they have no URL form.
     encodable = secret.encode("utf-8", "surrogateescape")
-    return {secret, *escaped, quote(encodable), quote(encodable, safe=""), quote_plus(encodable)}
+    in_url = {quote(encodable), quote(encodable, safe=""), quote_plus(encodable)}
+    in_url |= {_PERCENT.sub(lambda found: found[0].lower(), text) for text in in_url}
+    return {secret, repr(secret)[1:-1], *in_json, *in_url}
 
 
 def _any_of(forms: Iterable[str]) -> re.Pattern[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from typing import Any
 
 from hivesub.records import Init, Result
@@ -18,6 +19,7 @@ TEXT_LIMIT = 100_000
 _NAME_LIMIT = 1000
 _BOM = b"\xef\xbb\xbf"
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]]{0,100}\]")
 
 
@@ -35,7 +37,7 @@ def read_init(event: dict[str, Any]) -> Init:
     servers = event.get("mcp_servers")
     tools = event.get("tools")
     return Init(
-        session_id=_name(event.get("session_id")),
+        session_id=_session_id(event.get("session_id")),
         cwd=_name(event.get("cwd")),
         tools=tuple(_clean(tool) for tool in tools if isinstance(tool, str)) if isinstance(tools, list) else (),
         mcp_servers={
@@ -46,6 +48,11 @@ def read_init(event: dict[str, Any]) -> Init:
             and isinstance(server.get("status"), str)
         },
     )
+
+
+def _session_id(value: object) -> str | None:
+    """Claude's are UUIDs. What is none is not taken: it would come back as the argument of a later `--resume`."""
+    return value if isinstance(value, str) and _UUID.fullmatch(value) else None
 
 
 def read_result(event: dict[str, Any]) -> Result:
@@ -101,7 +108,8 @@ def _clean(text: str) -> str:
 
 
 def _name(value: object) -> str | None:
-    return _clean(value) if isinstance(value, str) and 0 < len(value) <= _NAME_LIMIT else None
+    # Interned: a session's id, "success" and their like come in event after event and are kept with each subagent.
+    return sys.intern(_clean(value)) if isinstance(value, str) and 0 < len(value) <= _NAME_LIMIT else None
 
 
 def _count(value: object) -> int:

@@ -14,7 +14,13 @@ from hivesub.turns.outcome import DETAIL_LIMIT, judge, signal_name, signal_of_ex
 from hivesub.turns.stream import Stream
 
 NOW = datetime(2031, 5, 6, tzinfo=UTC)
-INIT = {"type": "system", "subtype": "init", "session_id": "s", "tools": ["Bash", "mcp__x__y"], "mcp_servers": []}
+INIT = {
+    "type": "system",
+    "subtype": "init",
+    "session_id": "6868ab6d-b404-47a1-8fa8-d5f5a71e3bed",
+    "tools": ["Bash", "mcp__x__y"],
+    "mcp_servers": [],
+}
 GOOD = {"type": "result", "subtype": "success", "is_error": False, "result": "done"}
 RATE_LIMIT = {"type": "result", "subtype": "success", "is_error": True, "result": "rate limit reached"}
 API_ERROR = {"type": "result", "subtype": "success", "is_error": True, "result": "API Error: 500 overloaded"}
@@ -126,7 +132,10 @@ class TableTests(SynchronousTestCase):
     def test_the_stream_s_facts_are_carried_along(self) -> None:
         seen = end(INIT, {**GOOD, "num_turns": 3, "total_cost_usd": 0.5})
         assert seen.init is not None and seen.result is not None and seen.usage is not None
-        self.assertEqual((seen.init.session_id, seen.result.text, seen.ended_at), ("s", "done", NOW))
+        self.assertEqual(
+            (seen.init.session_id, seen.result.text, seen.ended_at),
+            ("6868ab6d-b404-47a1-8fa8-d5f5a71e3bed", "done", NOW),
+        )
         self.assertEqual((seen.usage.claude_turns, seen.usage.total_cost_usd), (3, 0.5))
 
 

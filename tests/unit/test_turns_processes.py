@@ -142,17 +142,24 @@ class Kinship(SynchronousTestCase):
         )
 
     def test_after_the_exit_neither_the_childs_id_nor_its_group_is_signalled(self) -> None:
-        self.kin.others()
+        self.kin.send(INT, child=True)
         del FakeProcess.living[CHILD]
+        FakeProcess.sent.clear()
         self.kin.send(INT, child=False)
         self.assertEqual(FakeProcess.sent, [("process", GROUPED, INT), ("process", APART, INT)])
 
-    def test_those_once_seen_below_the_child_are_known_after_its_death(self) -> None:
+    def test_those_seen_below_the_child_when_it_was_signalled_are_known_after_its_death(self) -> None:
+        self.kin.send(INT, child=True)
         self.assertEqual(self.others(), [GROUPED, APART])
         del FakeProcess.living[CHILD]
         self.assertEqual(self.others(), [GROUPED, APART])
         del FakeProcess.living[APART]
         self.assertEqual(self.others(), [GROUPED])
+
+    def test_an_id_that_was_never_signalled_is_not_looked_at_since_it_may_be_anothers(self) -> None:
+        self.assertEqual(self.others(), [])
+        self.kin.send(INT, child=False)
+        self.assertEqual(FakeProcess.sent, [])
 
     def test_those_handed_to_init_are_found_by_the_mark(self) -> None:
         del FakeProcess.living[CHILD]
@@ -170,6 +177,8 @@ class Kinship(SynchronousTestCase):
 
     def test_one_that_goes_before_its_signal_keeps_it_from_nobody(self) -> None:
         self.groups = dict.fromkeys(self.groups, 1)
+        self.kin.send(INT, child=True)
+        FakeProcess.sent.clear()
         others = self.kin.others()
         self.patch(self.kin, "others", lambda: others)
         del FakeProcess.living[GROUPED]

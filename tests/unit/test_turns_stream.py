@@ -11,10 +11,12 @@ from hivesub.records import TurnUsage
 from hivesub.turns.events import TEXT_LIMIT
 from hivesub.turns.stream import Stream, Tail
 
+SESSION = "00000000-0000-4000-8000-000000000001"
+OTHER_SESSION = "00000000-0000-4000-8000-000000000002"
 INIT = {
     "type": "system",
     "subtype": "init",
-    "session_id": "s-1",
+    "session_id": SESSION,
     "cwd": "/w",
     "tools": ["Read", "mcp__subagent_control__need_help"],
     "mcp_servers": [{"name": "subagent_control", "status": "connected", "source": "dynamic"}],
@@ -26,7 +28,7 @@ RESULT = {
     "type": "result",
     "subtype": "success",
     "is_error": False,
-    "session_id": "s-1",
+    "session_id": SESSION,
     "total_cost_usd": 0.25,
     "usage": {"input_tokens": 20, "output_tokens": 10},
     "terminal_reason": "completed",
@@ -60,22 +62,28 @@ class FactTests(SynchronousTestCase):
     def test_an_init_event_tells_what_the_session_really_got(self) -> None:
         init = read(INIT).init
         assert init is not None
-        self.assertEqual((init.session_id, init.cwd), ("s-1", "/w"))
+        self.assertEqual((init.session_id, init.cwd), (SESSION, "/w"))
         self.assertEqual(init.tools, ("Read", "mcp__subagent_control__need_help"))
         self.assertEqual(init.mcp_servers, {"subagent_control": "connected"})
+
+    def test_a_session_id_that_is_no_uuid_is_not_taken(self) -> None:
+        for forged in ("s-1", f"{SESSION}/x", f"--{SESSION}", f"{SESSION}\n"):
+            init = read({**INIT, "session_id": forged}).init
+            assert init is not None
+            self.assertIsNone(init.session_id)
 
     def test_a_result_is_seen_wherever_its_type_stands_in_the_line(self) -> None:
         seen = read(INIT, RESULT).result
         assert seen is not None
         self.assertEqual((seen.is_error, seen.subtype, seen.text), (False, "success", "done"))
-        self.assertEqual((seen.terminal_reason, seen.session_id, seen.num_turns), ("completed", "s-1", 2))
+        self.assertEqual((seen.terminal_reason, seen.session_id, seen.num_turns), ("completed", SESSION, 2))
         self.assertEqual((seen.total_cost_usd, seen.input_tokens, seen.output_tokens), (0.25, 20, 10))
 
     def test_the_last_result_and_the_last_init_count_and_all_are_counted(self) -> None:
-        stream = read(INIT, RESULT, {**INIT, "session_id": "s-2"}, result(result="more", total_cost_usd=0.5))
+        stream = read(INIT, RESULT, {**INIT, "session_id": OTHER_SESSION}, result(result="more", total_cost_usd=0.5))
         assert stream.result is not None and stream.init is not None
-        self.assertEqual((stream.result.text, stream.init.session_id), ("more", "s-2"))
-        self.assertEqual((stream.inits, stream.results, stream.lines), (2, 2, 4))
+        self.assertEqual((stream.result.text, stream.init.session_id), ("more", OTHER_SESSION))
+        self.assertEqual((stream.inits, stream.results), (2, 2))
 
     def test_usage_is_summed_over_results_and_the_cost_is_the_last_told(self) -> None:
         stream = read(INIT, RESULT, result(total_cost_usd=0.5), result(total_cost_usd="much"))
@@ -175,7 +183,6 @@ class RobustnessTests(SynchronousTestCase):
         ]
         stream = read(*junk, RESULT)
         self.assertEqual((stream.results, stream.inits, stream.user_interrupted), (1, 0, False))
-        self.assertEqual(stream.lines, len(junk) + 1)
         self.assertEqual(stream.bytes_read, sum(map(len, junk)) + len(line(RESULT)))
 
     def test_facts_of_the_wrong_type_are_left_out(self) -> None:
@@ -224,7 +231,7 @@ class RobustnessTests(SynchronousTestCase):
             data = long + line(RESULT)
             for start in range(0, len(data), piece or len(data)):
                 stream.feed(data[start : start + (piece or len(data))])
-            self.assertEqual((stream.results, stream.lines), (1, 2), piece)
+            self.assertEqual(stream.results, 1, piece)
             self.assertEqual(stream.bytes_read, len(data))
 
     def test_memory_stays_bounded_while_an_endless_line_comes(self) -> None:
@@ -233,12 +240,11 @@ class RobustnessTests(SynchronousTestCase):
             stream.feed(b"x" * 1000)
             self.assertLessEqual(len(stream._open_line), 4096)
         stream.finish()
-        self.assertEqual((stream.bytes_read, stream.lines), (100_000, 1))
+        self.assertEqual((stream.bytes_read, stream.results), (100_000, 0))
 
     def test_a_last_line_without_a_newline_counts_when_it_is_whole(self) -> None:
         whole, cut = line(RESULT)[:-1], line(RESULT)[:-20]
         self.assertEqual((read(INIT, whole).results, read(INIT, cut).results), (1, 0))
-        self.assertEqual((read(INIT, whole).lines, read(INIT, cut).lines), (2, 2))
 
     def test_every_split_of_a_short_stream_gives_the_same_facts(self) -> None:
         data = line(INIT) + b"chatter\n" + line(RESULT)
@@ -247,13 +253,33 @@ class RobustnessTests(SynchronousTestCase):
             stream.feed(data[:cut])
             stream.feed(data[cut:])
             stream.finish()
-            self.assertEqual((stream.inits, stream.results, stream.lines), (1, 1, 3), cut)
+            self.assertEqual((stream.inits, stream.results), (1, 1), cut)
 
-    def test_a_hundred_thousand_lines_are_all_counted(self) -> None:
+    def test_a_hundred_thousand_lines_are_all_counted_and_hide_no_fact(self) -> None:
         stream = Stream()
-        for _ in range(100):
-            stream.feed((b"x" * 1023 + b"\n") * 1000)
-        self.assertEqual((stream.lines, stream.bytes_read), (100_000, 102_400_000))
+        talk = line(ANSWER) * 500 + line({"type": "user", "message": {"content": "hello"}}) * 500
+        for _ in range(50):
+            stream.feed(talk)
+        stream.feed(talk + line(INIT) + talk)
+        for _ in range(49):
+            stream.feed(talk + line(RESULT))
+        self.assertEqual((stream.inits, stream.results), (1, 49))
+        self.assertEqual(stream.bytes_read, 101 * len(talk) + len(line(INIT)) + 49 * len(line(RESULT)))
+
+    def test_a_fact_is_found_wherever_it_stands_among_other_lines(self) -> None:
+        facts = (line(RESULT), line({"subtype": "success", "result": "x", "type": "result"}), b" " + line(RESULT))
+        talk = line(ANSWER) + line(INTERRUPTED | {"message": {"content": "hello"}})
+        for fact in facts:
+            for before, after in ((b"", talk), (talk, b""), (talk, talk), (b"\n", talk), (talk + b"\n", b"\n")):
+                self.assertEqual(read(before + fact + after).results, 1, (before, fact, after))
+                self.assertEqual(read(before + line(INIT) + fact + after).inits, 1, (before, fact, after))
+
+    def test_an_interruption_is_seen_and_cleared_among_other_lines(self) -> None:
+        talk = line(ANSWER) + line({"type": "user", "message": {"content": "hello"}})
+        self.assertTrue(read(talk + line(INTERRUPTED)).user_interrupted)
+        self.assertTrue(read(talk, INTERRUPTED, {"type": "user", "message": {"content": "hello"}}).user_interrupted)
+        self.assertFalse(read(talk + line(INTERRUPTED) + talk).user_interrupted)
+        self.assertFalse(read(talk, INTERRUPTED, talk, piece=50).user_interrupted)
 
 
 class TailTests(SynchronousTestCase):

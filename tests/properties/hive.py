@@ -1,0 +1,185 @@
+"""A fleet whose turns are played by a test, with every spawn, todo and answer looked at as it happens."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.python.failure import Failure
+from zope.interface import implementer
+
+from hivesub.interfaces import ITurn, ITurnSource
+from hivesub.records import RecordDict, TodoState, TurnSpec
+from hivesub.runs.ending import Ending
+from hivesub.runs.fleet import Fleet
+from hivesub.testing import FakeTurn, FakeTurnSource
+from tests.runfakes import CONFIG_DIR, NOW, TOOLS, FakeOutbox, FakeRedactor, FakeReport, session
+
+Key = tuple[str, str]
+"""A run: its name and the time it was started at, of which no two are the same here."""
+
+
+@define(eq=False)
+class Call:
+    """A tool call whose answer may be still to come. `before`: the name's record when it was made, or None."""
+
+    tool: str
+    name: str
+    before: RecordDict | None
+    answer: RecordDict | None = None
+    error: Failure | None = None
+
+    @property
+    def answered(self) -> bool:
+        return self.answer is not None or self.error is not None
+
+
+@define(eq=False)
+class Spawned:
+    """What is known of a turn from outside."""
+
+    key: Key
+    number: int
+    turn: FakeTurn
+    ended: bool = False
+
+
+@implementer(ITurnSource)
+@define(eq=False)
+class WatchedSource:
+    """Gives `FakeTurn`s, and looks at each spawn whether it may be made."""
+
+    hive: Hive
+    fake: FakeTurnSource = field(factory=FakeTurnSource)
+
+    def spawn(self, spec: TurnSpec, signalled: Any) -> Deferred[ITurn]:
+        self.hive.about_to_spawn(spec)
+        return self.fake.spawn(spec, signalled)
+
+
+class Hive:
+    """The fleet and what was seen of it. `cap`: its `--max-running`."""
+
+    def __init__(self, root: Path, cap: int) -> None:
+        self.cap = cap
+        self.clock = Clock()
+        self.source = WatchedSource(self)
+        self.outbox = FakeOutbox([])
+        self.report = FakeReport([])
+        self.calls: list[Call] = []
+        self.turns: list[Spawned] = []
+        self.spawns: dict[Key, int] = {}
+        self.stopped: set[Key] = set()
+        """Runs that somebody told to stop: no further turn may come."""
+        self.reasons: dict[Key, Any] = {}
+        """The stop reason that each run was first told with."""
+        self.wrongs: list[str] = []
+        """What a turn began against."""
+        self.ticks = 0
+        self.sessions = 0
+        redactor = FakeRedactor()
+        self.fleet = Fleet(
+            source=self.source,
+            clock=self.clock,
+            now=self.now,
+            redactor=redactor,
+            ending=Ending(
+                report=self.report,
+                outbox=self.outbox,
+                now=self.now,
+                redact=redactor.redact,
+                new_id=lambda: f"todo-{len(self.outbox.todos)}",
+            ),
+            tools=TOOLS,
+            default_dir=root,
+            max_running=cap,
+            config_dir=CONFIG_DIR,
+            new_session_id=self.new_session_id,
+        )
+
+    def now(self) -> datetime:
+        self.ticks += 1
+        return NOW + timedelta(milliseconds=self.ticks)
+
+    def new_session_id(self) -> str:
+        self.sessions += 1
+        return session(self.sessions)
+
+    # Looking.
+
+    def records(self) -> dict[str, RecordDict]:
+        """All that is told, by name."""
+        told: list[RecordDict] = []
+        self.fleet.status(None, 0.0, True).addCallback(lambda answer: told.extend(answer["subagents"]))
+        return {record["name"]: record for record in told}
+
+    def record(self, name: str) -> RecordDict | None:
+        return self.records().get(name)
+
+    @property
+    def living(self) -> list[Spawned]:
+        return [spawned for spawned in self.turns if not spawned.ended]
+
+    def told_todos(self) -> list[Key]:
+        return [key_of(todo["subagent"]) for todo in self.outbox.todos]
+
+    # Calling.
+
+    def call(self, tool: str, name: str, answer: Deferred[RecordDict], before: RecordDict | None) -> Call:
+        call = Call(tool, name, before)
+        self.calls.append(call)
+
+        def answered(given: RecordDict) -> None:
+            assert not call.answered
+            call.answer = given
+
+        def refused(failure: Failure) -> None:
+            assert not call.answered
+            call.error = failure
+
+        answer.addCallbacks(answered, refused)
+        return call
+
+    # The children.
+
+    def about_to_spawn(self, spec: TurnSpec) -> None:
+        """Note whatever forbids that this turn begins now. Raises nothing: the machine would take it for a bug."""
+        record = self.record(spec.name)
+        if record is None:
+            self.wrongs.append(f"a turn of {spec.name}, which nobody tells of")
+            return
+        key = key_of(record)
+        number = self.spawns[key] = self.spawns.get(key, 0) + 1
+        ids = [earlier.turn.spec.session_id for earlier in self.turns if earlier.turn.spec.session_id is not None]
+        rules = {
+            "two children of one name": not [one for one in self.living if one.key[0] == spec.name],
+            "a turn after the stop": record["state"] == "running" and record["stop_reason"] is None,
+            "a turn after somebody said to stop": key not in self.stopped,
+            "a turn after a signal": not record["signals"],
+            "more turns than the budget": number <= (record["max_turns"] or 1),
+            "a turn with another number": record["turn"] == (None if record["goal"] is None else number),
+            "a turn after the todo": key not in self.told_todos(),
+            "a session id used twice": spec.session_id is None or spec.session_id not in ids,
+        }
+        self.wrongs += [f"{what}: {key}, turn {number}" for what, kept in rules.items() if not kept]
+
+    def notice_turns(self) -> None:
+        """Take over the turns that came about since the last look."""
+        for turn in self.source.fake.turns[len(self.turns) :]:
+            record = self.record(turn.spec.name)
+            assert record is not None
+            key = key_of(record)
+            self.turns.append(Spawned(key, self.spawns[key], turn))
+
+    def todo_changed(self, state: TodoState) -> None:
+        for changed in self.outbox.changed:
+            changed(state)
+
+
+def key_of(record: RecordDict) -> Key:
+    """Which run a record tells of."""
+    return record["name"], record["started_at"]
