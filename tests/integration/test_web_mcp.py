@@ -351,7 +351,7 @@ async def test_four_mebibytes_come_through_and_one_more_byte_is_413(chunked: boo
 async def test_a_dead_token_is_a_404_whatever_comes_with_it() -> None:
     async with Daemon(Bearer("s3cret")).running() as daemon, connected(daemon.port) as client:
         answers = set()
-        for path in ("/signal/mcp/dead", f"/signal/mcp/{TOKEN}x", "/signal/mcp/%00", "/register"):
+        for path in ("/signal/mcp/dead", f"/signal/mcp/{TOKEN}x", "/signal/mcp/%00", "/other"):
             for method, body in (("POST", call("echo")), ("GET", b""), ("DELETE", b""), ("POST", b"{broken")):
                 client.request(method, path, daemon.port, body, JSON)
                 status, headers, answer = await client.answer()

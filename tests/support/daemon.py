@@ -22,11 +22,19 @@ class Daemon:
     """A daemon with state, runtime and working directories below one directory. Its log is kept in one file over
     restarts.
 
-    `environ`: the whole environment, as nothing of this process's own is to reach it unnamed.
+    `environ`: the whole environment, as nothing of this process's own is to reach it unnamed. `prefix`: a command that
+    execs the daemon; `pass_fds`: descriptors that it inherits, as from a supervisor.
     """
 
     def __init__(
-        self, root: Path, *, claude: Path | str, environ: Mapping[str, str] | None = None, options: Sequence[str] = ()
+        self,
+        root: Path,
+        *,
+        claude: Path | str,
+        environ: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+        prefix: Sequence[str] = (),
+        pass_fds: Sequence[int] = (),
     ) -> None:
         self.root = root
         self.home = root / "home"
@@ -46,9 +54,16 @@ class Daemon:
         }
         self._claude = str(claude)
         self._options = list(options)
+        self._prefix = list(prefix)
+        self._pass_fds = tuple(pass_fds)
         self._process: subprocess.Popen[bytes] | None = None
         self._port = "0"
         self.url = ""
+
+    @property
+    def environ(self) -> dict[str, str]:
+        """The daemon's whole environment."""
+        return dict(self._environ)
 
     @property
     def pid(self) -> int:
@@ -63,20 +78,26 @@ class Daemon:
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
+    def command(self) -> list[str]:
+        """The command line that an operator would write."""
+        twistd = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]
+        listen = [] if any(option.startswith("--listen") for option in self._options) else ["--port", self._port]
+        options = [*listen, "--dir", str(self.work), "--claude", self._claude]
+        places = ["--state-dir", str(self.state), "--runtime-dir", str(self.runtime)]
+        return [*twistd, "hivesub", *options, *places, *self._options]
+
     def start(self) -> str:
         """Start, and wait until it is ready; a restart takes the same port. The base URL."""
         before = len(self.log_text())
-        twistd = [sys.executable, "-c", "from twisted.scripts.twistd import run; run()", "-n", "--pidfile="]
-        options = ["--port", self._port, "--dir", str(self.work), "--claude", self._claude]
-        places = ["--state-dir", str(self.state), "--runtime-dir", str(self.runtime)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*twistd, "hivesub", *options, *places, *self._options],
+                [*self._prefix, *self.command()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.root,
                 env=self._environ,
+                pass_fds=self._pass_fds,
             )
         deadline = time.monotonic() + UP_S
         while time.monotonic() < deadline:
