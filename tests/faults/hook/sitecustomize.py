@@ -1,0 +1,44 @@
+"""Faults from inside the daemon: python imports this before anything else where this folder is on `PYTHONPATH`.
+
+The folder that `FAULT_DIR` names holds what is to go wrong now: `spawn`, the name of an errno that every spawn fails
+with; `wall`, the seconds that the wall clock is off by. A file that is not there is a fault that is not.
+"""
+
+import datetime
+import errno
+import os
+import time
+
+_DIR = os.environ.get("FAULT_DIR")
+
+
+def _said(what: str) -> str:
+    try:
+        with open(os.path.join(_DIR or "", what), encoding="ascii") as told:
+            return told.read().strip()
+    except OSError:
+        return ""
+
+
+def _spawn(*args: object, **options: object) -> int:
+    name = _said("spawn")
+    if name:
+        number = getattr(errno, name)
+        raise OSError(number, os.strerror(number))
+    return _real_spawn(*args, **options)  # type: ignore[arg-type]
+
+
+def _time() -> float:
+    return _real_time() + float(_said("wall") or 0)
+
+
+class _Stepped(datetime.datetime):
+    @classmethod
+    def now(cls, tz: datetime.tzinfo | None = None) -> "_Stepped":
+        return cls.fromtimestamp(_time(), tz)
+
+
+if _DIR:
+    _real_spawn, os.posix_spawnp = os.posix_spawnp, _spawn  # type: ignore[assignment]
+    _real_time, time.time = time.time, _time
+    datetime.datetime = _Stepped  # type: ignore[misc]

@@ -1,0 +1,216 @@
+"""A whole daemon on the stand-in for claude, what a fault may leave of it, and the faults' table."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+from attrs import define, field
+from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.threads import deferToThread
+
+from hivesub.standin import write_wrapper
+from hivesub.turns.processes import marked
+from tests.support.agent import Agent, pause
+from tests.support.daemon import Daemon
+
+LOOK_S = 0.02
+BOUND_S = 40.0
+"""A machine that runs other tests beside can be slow."""
+
+
+def prompt(*steps: str) -> str:
+    """A prompt that has the stand-in do these steps."""
+    return "\n".join(f"!standin {step}" for step in steps)
+
+
+def quoted(path: Path) -> str:
+    return shlex.quote(str(path))
+
+
+def living(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def until(look: Callable[[], Any], what: str = "what is waited for") -> Any:
+    """What a look gives, once that is true.
+
+    :raises AssertionError: when it is not within `BOUND_S`.
+    """
+    from twisted.internet import reactor
+
+    deadline = reactor.seconds() + BOUND_S  # type: ignore[attr-defined]
+    while not (seen := look()):
+        assert reactor.seconds() < deadline, f"{what} did not come within {BOUND_S:g} s"  # type: ignore[attr-defined]
+        await pause(LOOK_S, reactor)  # type: ignore[arg-type]
+    return seen
+
+
+async def together(*calls: Awaitable[Any]) -> list[Any]:
+    """What each of several calls gives, or the exception that it raises, all made at once."""
+
+    async def outcome(call: Awaitable[Any]) -> Any:
+        try:
+            return await call
+        except Exception as error:
+            return error
+
+    return await gatherResults([Deferred.fromCoroutine(outcome(call)) for call in calls])  # type: ignore[arg-type]
+
+
+class World:
+    """A daemon with its agent. `dir`: for a test's files.
+
+    :param dir: default: where its subagents run.
+    """
+
+    def __init__(self, daemon: Daemon, dir: Path | None = None) -> None:
+        from twisted.internet import reactor
+
+        self.daemon = daemon
+        self.dir = daemon.work if dir is None else dir
+        self._before = 0
+        self._before = len(self.todos())
+        self.agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        self._others = 0
+
+    async def start(self, name: str, *steps: str, **arguments: Any) -> Any:
+        """Start a scripted run; its record."""
+        return (await self.agent.call("start", name=name, prompt=prompt(*steps), **arguments))["subagent"]
+
+    async def run(self, name: str, *steps: str, **arguments: Any) -> Any:
+        """Start a scripted run and wait for its end; its record."""
+        await self.start(name, *steps, **arguments)
+        return await self.agent.ended(name)
+
+    def todos(self, name: str | None = None) -> list[Any]:
+        """The todos that the file got since the world began, of one subagent or of all."""
+        if not self.daemon.todos.exists():
+            return []
+        # Strictly: a line that is not UTF-8 is a fault.
+        lines = self.daemon.todos.read_bytes().decode("utf-8").split("\n")[:-1]
+        told = [json.loads(line) for line in lines[self._before :]]
+        return [todo for todo in told if name is None or todo["subagent"]["name"] == name]
+
+    async def todo(self, name: str) -> Any:
+        """The one todo of a subagent, once it is delivered."""
+
+        async def delivered() -> Any:
+            return (await self.agent.record(name))["todo"] == "delivered"
+
+        for _ in range(200):
+            if await delivered():
+                break
+            await pause(LOOK_S, self.agent._reactor)
+        (todo,) = self.todos(name)
+        return todo
+
+    # What may be left.
+
+    @property
+    def process(self) -> psutil.Process:
+        return psutil.Process(self.daemon.pid)
+
+    def marks(self) -> list[str]:
+        """The marks of this state directory's daemons, the living one last."""
+        return list(json.loads((self.daemon.state / "marks.json").read_text()))
+
+    def turn_processes(self) -> set[int]:
+        """The living processes that bear the mark of a turn of this daemon, or of one before it."""
+        return set().union(*(marked(f"{mark}-") for mark in self.marks()))
+
+    def configs(self) -> list[Path]:
+        """The subagents' MCP config files that are there."""
+        return [path for path in self.daemon.runtime.rglob("*") if path.is_file()]
+
+    def drafts(self) -> list[Path]:
+        """What is kept of todos that are under way, and drafts of files that were not written to their end."""
+        pending = self.daemon.state / "todos" / "pending"
+        return [*(pending.iterdir() if pending.exists() else ()), *self.daemon.state.rglob("*.tmp")]
+
+    def children(self) -> list[psutil.Process]:
+        """The daemon's children, zombies among them."""
+        return list(self.process.children())
+
+    def descriptors(self) -> list[str]:
+        """What the daemon's descriptors are, less the sockets: connections of clients come and go."""
+        found = []
+        for entry in (Path("/proc") / str(self.daemon.pid) / "fd").iterdir():
+            try:
+                found.append(str(entry.readlink()))
+            except OSError:
+                continue
+        return sorted(what for what in found if not what.startswith("socket:"))
+
+    def tracebacks(self) -> str:
+        """The log, if it holds a traceback."""
+        log = self.daemon.log_text()
+        return log if "Traceback" in log else ""
+
+    async def nothing_left(self, descriptors: list[str] | None = None) -> None:
+        """See that neither processes, zombies, config files, kept todos nor descriptors are left.
+
+        :param descriptors: what there was before; pipes are compared by number, as each has a name of its own.
+        """
+        await until(lambda: not self.turn_processes(), "the end of all of the turns' processes")
+        await until(lambda: not self.children(), "the reaping of all children")
+        await until(lambda: not self.configs(), "the removal of all config files")
+        await until(lambda: not self.drafts(), "the removal of todos that are delivered")
+        if descriptors is not None:
+            await until(lambda: len(self.descriptors()) <= len(descriptors), "the closing of all descriptors")
+
+    async def all_goes_on(self, name: str | None = None) -> None:
+        """See that another run is started and finishes, and that its todo comes."""
+        self._others += 1
+        name = name or f"another-{self._others}"
+        record = await self.run(name, "text all is well")
+        assert (record["state"], record["last_turn"]["outcome"]) == ("idle", "finished"), record
+        assert await self.todo(name)
+
+
+@contextmanager
+def world(root: Path, *, claude: str | None = None, **daemon: Any) -> Iterator[World]:
+    """A daemon of a test's own, on the stand-in unless told otherwise, and stopped at the end."""
+    root.mkdir(parents=True, exist_ok=True)
+    path = claude if claude is not None else write_wrapper(root / "claude")
+    running = Daemon(root, claude=path, **daemon)
+    running.start()
+    try:
+        yield World(running)
+    finally:
+        running.end()
+
+
+def stopped(daemon: Daemon, *number: int) -> Deferred[int]:
+    """Stop a daemon while this process's reactor goes on; fires with its exit status."""
+    return deferToThread(daemon.stop, *number)
+
+
+@define
+class Row:
+    """One kind of fault: how often it was injected, and what became of it."""
+
+    fault: str
+    times: int
+    lost: int
+    left: int
+    said: str
+
+
+@define
+class Table:
+    """The faults injected so far."""
+
+    rows: list[Row] = field(factory=list)
+
+    def note(self, fault: str, times: int, *, lost: int = 0, left: int = 0, said: Iterable[str]) -> None:
+        """Add a row. `lost`: outcomes that nobody was told; `left`: what stayed behind; `said`: by `status`."""
+        self.rows.append(Row(fault, times, lost, left, ", ".join(dict.fromkeys(said))))
