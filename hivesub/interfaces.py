@@ -4,12 +4,12 @@ differ.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zope.interface import Attribute, Interface
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from twisted.internet.defer import Deferred
 
@@ -40,6 +40,7 @@ class ITurn(Interface):
     result: Result | None = Attribute("The last `hivesub.records.Result` seen, or None.")
     escalated: bool = Attribute("Whether the child needed more than the first signal of the kill ladder.")
     bytes_read: int = Attribute("Bytes read from stdout and stderr so far.")
+    activity: Mapping[int, int] = Attribute("The same by slot of the monotonic clock (`hivesub.turns.activity`).")
 
     def when_under_way() -> Deferred[None]:
         """Wait for the turn to be under way.
@@ -120,6 +121,19 @@ class IFleet(Interface):
 
     def interrupt(name: str) -> Deferred[RecordDict]:
         """Stop a run (spec 3.4): `{"subagent": record, "escalated": bool}`."""
+
+
+class IOverlook(Interface):
+    """The fleet as its operator sees it. Nothing here changes anything."""
+
+    def overlook() -> RecordDict:
+        """All that run, and the last that ended: as `status` without a name, each record with `history` beside it."""
+
+    def inspect(name: str) -> RecordDict | None:
+        """One subagent's record with `history` (`hivesub.runs.history.History.told`); None when there is none."""
+
+    def reading() -> Any:
+        """A `hivesub.runs.tally.Reading`: what was counted since the daemon's start."""
 
 
 class IOutbox(Interface):

@@ -29,6 +29,7 @@ from hivesub.optionvalues import (
     read_token_file,
     split_endpoint,
 )
+from hivesub.secretvalues import url_secrets
 
 DEFAULT_PORT = 8787
 DEFAULT_MAX_RUNNING = 16
@@ -191,6 +192,11 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
         source.check("todo", lambda text=text: read_todo(text, environ, here))  # type: ignore[misc]
         for text in source.texts("todo")
     )
+    if source.from_command_line("todo") and any(isinstance(todo, str) and url_secrets(todo) for todo in todos):
+        warnings += (
+            "--todo: its URL holds a password or key, and every user of this machine can read a process's arguments: "
+            "put it into HIVESUB_TODO instead",
+        )
     max_running = source.read("max-running", lambda text: read_number(text, 1, MAX_RUNNING_LIMIT))
     return Settings(
         listen=listen,
@@ -260,6 +266,7 @@ def _read_launcher(text: str, environ: Mapping[str, str], cwd: Path) -> tuple[st
 def _unread_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """A warning for each `HIVESUB_*` variable that no option reads: most likely a misspelt one."""
     # HIVESUB_TURN is what a daemon puts into its children: it is there when one daemon's subagent starts another.
-    known = {variable_of(name) for name, _ in OPTIONS} | {"HIVESUB_TURN"}
+    # The last two are the command `hivesub`'s, and what its mcp-config names.
+    known = {variable_of(name) for name, _ in OPTIONS} | {"HIVESUB_TURN", "HIVESUB_URL", "HIVESUB_TOKEN"}
     unread = sorted(name for name in environ if name.startswith("HIVESUB_") and name not in known)
     return tuple(f"{name} is set, but there is no such option" for name in unread)

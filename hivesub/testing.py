@@ -193,6 +193,7 @@ class FakeTurn:
         self.result: Result | None = None
         self.escalated = False
         self.bytes_read = 0
+        self.activity: dict[int, int] = {}
         self.stopped: list[str] = []
         self._ended: TurnEnd | None = None
         self._under_way: list[Deferred[None]] = []

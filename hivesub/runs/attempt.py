@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hivesub.interfaces import ITurnSource
     from hivesub.records import SignalKind
     from hivesub.runs.run import Run
+    from hivesub.runs.tally import Tally
 
 HOLD_S = 5.0
 """How long `continue` waits for a child that neither begins nor exits (spec 3.2)."""
@@ -49,12 +50,14 @@ class Attempt:
         now: Callable[[], datetime],
         signalled: Callable[[int, SignalKind, str, str | None], str],
         finished: Callable[[Attempt], None],
+        tally: Tally,
     ) -> None:
         self.run = run
         self.held = held
         self.withdrawn = False
         self._clock = clock
         self._finished = finished
+        self._tally = tally
         self._launched = Waiters(clock)
         self._over = Waiters(clock)
         self._steps = new_steps(
@@ -65,6 +68,7 @@ class Attempt:
                 signalled=signalled,
                 began=self._launched.fire,
                 finished=self._finish,
+                tally=tally,
             )
         )
 
@@ -75,9 +79,11 @@ class Attempt:
 
     async def launch(self) -> None:
         """Begin the run, and wait as `launched` does."""
+        began_at = self._clock.seconds()
         launched = Deferred.fromCoroutine(self.launched())
         self._steps.begin()
         await launched
+        self._tally.spawn.observe(self._clock.seconds() - began_at)
 
     async def launched(self) -> None:
         """Wait until the process exists.

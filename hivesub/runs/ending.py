@@ -10,6 +10,7 @@ from twisted.logger import Logger
 from hivesub.errors import AppendError
 from hivesub.records import TodoState
 from hivesub.runs.report import report_text
+from hivesub.runs.tally import Tally
 from hivesub.todos.todo import build_todo
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class Ending:
     """Tells ends.
 
     :param new_id: gives a fresh UUID as text, for a todo.
+
+    `tally`: the daemon's one, as the fleet counts into it too.
     """
 
     log = Logger()
@@ -43,6 +46,7 @@ class Ending:
         self._now = now
         self._redact = redact
         self._new_id = new_id
+        self.tally = Tally()
         self._telling: set[Run] = set()
         self._waiting: list[Deferred[None]] = []
 
@@ -70,6 +74,7 @@ class Ending:
                 run.add_report_error("the report was not written: internal error; see the daemon's log")
 
         def changed(state: TodoState) -> None:
+            self.tally.todo_moved(run.todo, state)
             run.todo = state
 
         try:
@@ -77,7 +82,7 @@ class Ending:
             self._outbox.push(todo, changed)
         except Exception:
             self.log.failure("the todo of {name} was not handed on", name=run.name)
-            run.todo = TodoState.UNDELIVERED
+            changed(TodoState.UNDELIVERED)
 
     def _told(self, result: object, run: Run) -> object:
         self._telling.discard(run)

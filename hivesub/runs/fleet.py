@@ -84,6 +84,7 @@ class Fleet:
         self._now = now
         self._redact = redactor.redact
         self._ending = ending
+        self._tally = ending.tally
         self._tools = tools
         self._default_dir = default_dir
         self._max_running = max_running
@@ -121,13 +122,14 @@ class Fleet:
         earlier = self._last(request.name)
         beside: RecordDict = {}
         if earlier is not None and earlier.session_id is not None:
-            beside["replaced_session_id"] = earlier.session_id
+            beside["replaced_session_id"] = self._redact(earlier.session_id)
         attempt = self._begin(run, held=False)
         self._keep("start", KeptCall(request, run, beside))
         await attempt.launch()
         return {"subagent": self._record(run), **beside}
 
     async def _continue(self, request: ContinueRequest) -> RecordDict:
+        called_at = self._clock.seconds()
         self._admit(request.name)
         earlier = self._last(request.name)
         run = plan_continue(request, earlier, default_dir=self._default_dir, tools=self._tools, now=self._now())
@@ -149,6 +151,7 @@ class Fleet:
             if end.outcome is Outcome.KILLED:
                 raise ContinueFailed(self._redact(f"claude was killed before its turn was under way: {end.detail}"))
             raise ContinueFailed(self._redact(continue_error(run, end, self._config_dir)))
+        self._tally.resume.observe(self._clock.seconds() - called_at)
         return {"subagent": self._record(run), **beside}
 
     async def _status(self, name: str | None, wait_s: float, result: bool) -> RecordDict:
@@ -248,6 +251,7 @@ class Fleet:
             now=self._now,
             signalled=partial(self._signalled, run),
             finished=partial(self._finished, earlier),
+            tally=self._tally,
         )
         return attempt
 
@@ -265,6 +269,8 @@ class Fleet:
 
     def _remember(self, run: Run) -> None:
         self._roster.ended(run.name, self._attempts)
+        self._tally.run_ended(run.stop_reason)
+        self._tally.todo_moved(run.todo, TodoState.PENDING)
         run.todo = TodoState.PENDING
         telling = self._ending.tell(run, lambda: self._record(run))
         telling.addErrback(lambda failure: self.log.failure("the end of {name} was not told", failure, name=run.name))
@@ -308,6 +314,10 @@ class Fleet:
     def running(self) -> int:
         """How many runs are going on."""
         return len(self._attempts)
+
+    def runs(self) -> list[Run]:
+        """The last run of each name, in the order of ending."""
+        return self._roster.runs()
 
     def stop(self) -> Deferred[None]:
         """Take no new runs, interrupt what runs, and tell the ends.

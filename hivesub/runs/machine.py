@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from attrs import define
+from attrs import Factory, define
 from automat import TypeMachineBuilder
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -21,6 +21,7 @@ from hivesub.errors import HivesubError
 from hivesub.interfaces import ITurn
 from hivesub.records import SignalKind, StopKind, StopReason, TurnEnd, TurnSpec
 from hivesub.runs.prompts import first_prompt, next_prompt
+from hivesub.runs.tally import Tally
 from hivesub.runs.verdict import after_turn
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Core:
     finished: Callable[[], None]
     spawning: Deferred[ITurn] | None = None
     stop_asked: str | None = None
+    tally: Tally = Factory(Tally)
 
 
 def _spec(run: Run) -> TurnSpec:
@@ -126,7 +128,7 @@ def _spawn(steps: Steps, core: Core) -> None:
 
 def _attach(steps: Steps, core: Core, turn: ITurn) -> None:
     core.spawning = None
-    core.run.turn = turn
+    core.run.turn_began(turn, core.now())
     core.began()
     ending = turn.when_ended()
     ending.addCallback(steps.ended)
@@ -143,6 +145,7 @@ def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
     turn = run.turn
     assert turn is not None
     run.turn_ended(turn, end)
+    core.tally.turn_ended(end.outcome, turn.bytes_read)
     reason = after_turn(
         end,
         signals=run.signals,

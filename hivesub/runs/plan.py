@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hivesub.errors import BadRequest
+from hivesub.runs.history import History
 from hivesub.runs.report import resolve_report_path
 from hivesub.runs.run import Run
 from hivesub.runs.verdict import keeps_goal
@@ -105,6 +106,7 @@ def plan_continue(
         resume=resume,
         session_cost=earlier.session_cost if earlier is not None and resume == remembered else None,
         started_at=now,
+        history=earlier.history.continued() if earlier is not None and resume == remembered else History(),
     )
 
 

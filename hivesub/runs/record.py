@@ -35,8 +35,9 @@ def record(
         goal = f"{goal[:goal_limit]}… [cut: {len(goal)} characters]"
     told: RecordDict = {
         "name": run.name,
-        "session_id": run.session_id,
-        "dir": str(run.dir),
+        # Both follow what the child said of itself, so that they are its words like any other.
+        "session_id": None if run.session_id is None else redact(run.session_id),
+        "dir": redact(str(run.dir)),
         "state": run.state.value,
         "turn": run.turn_number if run.goal is not None else None,
         "max_turns": run.max_turns if run.goal is not None else None,

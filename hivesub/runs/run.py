@@ -8,9 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import Factory, define
+from attrs import Factory, define, evolve
 
 from hivesub.records import Control, Init, Signal, SignalKind, State, StopReason, TodoState, TurnEnd, TurnUsage, Usage
+from hivesub.runs.history import History
 from hivesub.runs.verdict import state_after
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Run:
     error: HivesubError | None = None
     escalated: bool = False
     todo: TodoState = TodoState.NONE
+    history: History = Factory(History)
 
     @property
     def over(self) -> bool:
@@ -96,14 +98,21 @@ class Run:
         if init is None:
             return
         self.session_id = init.session_id or self.session_id
-        if init.cwd:
+        if init.cwd and init.cwd != str(self.dir):  # the same `Path` is most runs', and a thousand are remembered
             self.dir = Path(init.cwd)
         self.missing_tools = tuple(tool for tool in self.tools if tool not in init.tools)
 
+    def turn_began(self, turn: ITurn, at: datetime) -> None:
+        """The process of a turn exists."""
+        self.turn = turn
+        self.history.turn_began(at)
+
     def turn_ended(self, turn: ITurn, end: TurnEnd) -> None:
         """Take over what a turn that ended has told."""
+        cost_before = self.usage.cost_usd or 0.0
         self.turn = None
-        self.last_turn = end
+        self.last_turn = evolve(end, init=None)  # what it said is taken over below
+        self.prompt = ""  # the first turn's alone, and up to 2 MiB of it would be remembered with each subagent
         self.escalated = turn.escalated
         if turn.control is not Control.UNKNOWN:
             self.control = turn.control
@@ -111,6 +120,8 @@ class Run:
         if end.usage is not None and end.under_way:
             # The result of a resume that found nothing says a cost of 0, which would undo what is known.
             self._count(end.usage)
+        cost = self.usage.cost_usd
+        self.history.turn_ended(self.turn_number, turn, end, None if cost is None else cost - cost_before)
 
     def _count(self, used: TurnUsage) -> None:
         """Add a turn's usage. Claude's cost is its session's, so a turn's is the difference that it made.

@@ -127,3 +127,16 @@ class TheState(SynchronousTestCase):
         run.add_report_error("the path was dropped")
         run.add_report_error("the disk is full")
         self.assertEqual(run.report_error, "the path was dropped; the disk is full")
+
+
+class WhatIsRemembered(SynchronousTestCase):
+    def test_of_a_turn_that_ended_neither_the_prompt_nor_the_init_event_is_kept(self) -> None:
+        run = after(run_of(prompt="x" * 1000), init=init())
+        assert run.last_turn is not None
+        self.assertEqual((run.prompt, run.last_turn.init), ("", None))
+        self.assertEqual(run.session_id, init().session_id)
+
+    def test_the_directory_stays_the_one_that_others_share_where_init_names_no_other(self) -> None:
+        shared = Path("/srv/work")
+        self.assertIs(after(run_of(dir=shared), init=init(cwd="/srv/work")).dir, shared)
+        self.assertEqual(after(run_of(dir=shared), init=init(cwd="/srv/else")).dir, Path("/srv/else"))

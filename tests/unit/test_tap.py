@@ -110,7 +110,22 @@ class ReactorTests(SynchronousTestCase):
         self.assertIn("FakeReactor is installed: leave out --reactor", str(error))
 
 
+class FakeCollector:
+    """Stands for the garbage collector; keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def __getattr__(self, name: str) -> Callable[[], None]:
+        return lambda: self.told.append(name)
+
+
 class MakeServiceTests(TapTestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.collector = FakeCollector()
+        self.patch(tap, "gc", self.collector)
+
     def built(self, build: Callable[..., object], *argv: str) -> object:
         """What makeService gives when `hivesub.service` has this `build`."""
         stub: Any = ModuleType("hivesub.service")
@@ -130,6 +145,13 @@ class MakeServiceTests(TapTestCase):
         settings, reactor = given
         self.assertEqual(getattr(settings, "max_running", None), 3)
         self.assertIs(reactor, self.reactor)
+
+    def test_garbage_is_collected_once_it_runs_and_not_before_and_leaves_the_start_alone(self) -> None:
+        self.patch(tap, "stop_on_signals", lambda reactor: None)
+        self.built(lambda *args: self.collector.told.append("built") or MultiService())
+        self.assertEqual(self.collector.told, ["disable", "built"])
+        self.reactor.run()
+        self.assertEqual(self.collector.told, ["disable", "built", "freeze", "enable"])
 
     def test_a_configuration_that_turns_out_unusable_ends_it_in_one_line(self) -> None:
         def build(*args: object) -> Service:

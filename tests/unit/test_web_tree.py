@@ -286,6 +286,12 @@ class LockedTests(TreeCase):
         ):
             self.assertEqual(self.status(b"POST", path), 404, path)
 
+    def test_who_looks_for_a_sign_in_is_told_that_a_header_does_it(self) -> None:
+        answer = self.ask(b"POST", b"/register", HOST, b"{}")
+        self.assertTrue(answer.startswith(b"HTTP/1.1 404 Not Found\r\n"))
+        self.assertIn(b"no sign-in here", answer)
+        self.assertIn(b"Authorization: Bearer TOKEN", answer)
+
     def test_health_and_the_signal_route_do_not_ask_for_it(self) -> None:
         self.assertEqual(self.status(b"GET", b"/healthz"), 200)
         self.assertEqual(self.status(b"GET", b"/signal/mcp/" + LIVING.encode()), 405)
