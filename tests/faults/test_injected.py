@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from hivesub.turns.processes import marked
+from tests.faults.faketime import find_faketime
 from tests.faults.places import fill, mounts_allowed, small_disk
 from tests.faults.receivers import BROKEN, ELSEWHERE, HALF, OK, Receiver, listening
 from tests.faults.world import Table, World, living, prompt, quoted, stopped, together, until, world
@@ -627,20 +628,13 @@ async def test_a_wall_clock_that_is_stepped_gives_no_false_age_and_ends_nothing(
         )
 
 
-FAKETIME = [
-    os.environ.get("LIBFAKETIME", ""),
-    *map(str, Path("/usr/lib").glob("*/faketime/libfaketime.so.1")),
-    *map(str, Path("/usr/lib").glob("faketime/libfaketime.so.1")),
-]
-LIBRARY = next((path for path in FAKETIME if path and Path(path).exists()), None)
-
-
-@pytest.mark.skipif(LIBRARY is None, reason="libfaketime is not installed: the test before this one has to do")
 async def test_the_same_holds_where_the_system_itself_tells_another_time(tmp_path: Path, table: Table) -> None:
+    library = find_faketime()
+    assert library is not None, "no libfaketime: `python -m tests.faults.faketime` brings it"
     offset = tmp_path / "offset"
     offset.write_text("+0")
     environ = {
-        "LD_PRELOAD": str(LIBRARY),
+        "LD_PRELOAD": str(library),
         "FAKETIME_TIMESTAMP_FILE": str(offset),
         "FAKETIME_NO_CACHE": "1",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
