@@ -30,6 +30,9 @@ _T = TypeVar("_T")
 
 # The lists are the same for as long as the daemon lives; a client asks again soon after an upgrade.
 _LIST_TTL_MS = 300_000
+# Claude tells its model of a server's tools by their names alone, until it searches for one, unless a tool asks to be
+# told of at once (measured, claude 2.1.332). These few are short, and say when to use them. Others ignore the key.
+_TOLD_AT_ONCE = {"anthropic/alwaysLoad": True}
 INTERNAL_ERROR = "internal error; see the daemon's log"
 GIVEN_UP = "the daemon gave this call up, as it does when it stops; `status` tells what became of the run"
 
@@ -55,6 +58,7 @@ class Tool:
     def definition(self) -> types.Tool:
         """The tool as `tools/list` tells it. None acts on more than this daemon's own sessions: none is open-world."""
         return types.Tool(
+            _meta=_TOLD_AT_ONCE,
             name=self.name,
             title=self.title,
             description=self.description,

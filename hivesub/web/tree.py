@@ -74,6 +74,14 @@ class _Nothing(Plain):
 
 
 NOT_FOUND = _Nothing(404, "not found")
+# Where an agent without a token ends up: after the 401 it looks for a sign-in, and shows its user the answer of the
+# last place that it asks, and not the 401's (measured, claude 2.1.332).
+NO_SIGN_IN = _Nothing(
+    404,
+    "not found: there is no sign-in here. Give the daemon's token as a header: "
+    'claude mcp add --transport http subagent URL --header "Authorization: Bearer TOKEN"',
+)
+SIGN_IN_NAME = "register"
 HEALTHY = Plain(200, "ok")
 USE_POST = Plain(405, "method not allowed: use POST", {b"Allow": [b"POST"]})
 USE_GET = Plain(405, "method not allowed: use GET", {b"Allow": [b"GET, HEAD"]})
@@ -166,6 +174,8 @@ class Tree:
     @app.route("/")
     @app.route("/<name>")
     def page(self, request: BoundedRequest, name: str = "") -> IResource:
+        if name == SIGN_IN_NAME and self._bearer is not None:
+            return NO_SIGN_IN
         page = self._pages.get("/" + name)
         return NOT_FOUND if page is None else self._locked(request) or page
 

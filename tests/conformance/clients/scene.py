@@ -1,0 +1,39 @@
+"""What every client is put through: four tools listed, one subagent started, seen running, interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from tests.compat.table import TABLE, YES
+
+TOOLS = ["start", "continue", "status", "interrupt"]
+PROMPT = "wait until somebody stops you\n!standin hang"
+"""The stand-in stays in its turn until a signal comes."""
+
+
+@frozen
+class Told:
+    """What a client was told: the tools, and for each call its text and its structured content."""
+
+    tools: list[str]
+    texts: Mapping[str, str]
+    answers: Mapping[str, Mapping[str, Any]]
+
+
+def expect(told: Told, name: str) -> None:
+    """The whole of it is right. Raises: AssertionError."""
+    assert told.tools == TOOLS
+    assert told.texts["start"].startswith(f"{name}: started")
+    assert told.texts["status"].startswith(f"{name}: running.")
+    assert told.texts["interrupt"].startswith(f"{name}: killed by SIGINT.")
+    assert told.answers["start"]["subagent"]["state"] == "running"
+    assert told.answers["status"]["subagents"][0]["name"] == name
+    assert told.answers["interrupt"]["subagent"]["state"] == "killed"
+
+
+def note(client: str, version: str, protocol: str) -> None:
+    """A row of the table: all four worked."""
+    TABLE.add("client", client, version, protocol, YES, YES, YES, YES)
