@@ -148,7 +148,7 @@ def makeService(options: Options, reactor: IDaemonReactor | None = None) -> ISer
 def collect_from_now_on() -> None:
     """Begin to collect garbage, and leave out what is there already.
 
-    What a start makes lives as long as the daemon: looking through it takes a fifth of the start, and each full
+    What a start makes lives as long as the daemon: looking through it takes a tenth of the start, and each full
     collection of it would hold up every answer (63 ms, measured). To be called once the daemon listens.
     """
     gc.freeze()

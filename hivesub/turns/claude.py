@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PROBE_S = 15.0
 """Seconds that `--version` and `--help` may take each; measured 0.24 s and 0.55 s, claude 2.1.332."""
+PROBE_LAUNCHED_S = 120.0
+"""The same behind a launcher, which may have to wait for its turn, as a cluster's does."""
 DRAIN_S = 1.0
 """Seconds after the exit until the pipes are closed, which something that claude started may hold."""
 NEEDED = ("--tools", "--strict-mcp-config", "--mcp-config", "--session-id", "--resume")
@@ -53,7 +55,8 @@ class _Answer:
 
 
 class _Ask(ProcessProtocol):
-    def __init__(self, clock: IReactorTime) -> None:
+    def __init__(self, clock: IReactorTime, within_s: float) -> None:
+        self._within_s = within_s
         self.done: Deferred[_Answer] = Deferred()
         self._clock = clock
         self._pieces: dict[int, list[bytes]] = {1: [], 2: []}
@@ -64,7 +67,7 @@ class _Ask(ProcessProtocol):
     def connectionMade(self) -> None:
         transport: IProcessTransport = self.transport  # type: ignore[assignment]
         transport.closeStdin()
-        self._late = self._clock.callLater(PROBE_S, self._give_up, transport)
+        self._late = self._clock.callLater(self._within_s, self._give_up, transport)
 
     def childDataReceived(self, childFD: int, data: bytes) -> None:
         if self._size < _MAX_HELP_BYTES:
@@ -73,13 +76,17 @@ class _Ask(ProcessProtocol):
 
     def processExited(self, reason: Failure) -> None:
         self._cancel_late()
-        self._late = self._clock.callLater(DRAIN_S, self.transport.loseConnection)  # type: ignore[union-attr]
+        self._late = self._clock.callLater(DRAIN_S, self._drained)
+
+    def _drained(self) -> None:
+        # After a stall this can fall due before the reactor has read again: its next turn does.
+        self._late = self._clock.callLater(0, self.transport.loseConnection)  # type: ignore[union-attr]
 
     def processEnded(self, reason: Failure) -> None:
         self._cancel_late()
         fault = ""
         if self._too_late:
-            fault = f"no answer within {PROBE_S:g} s"
+            fault = f"no answer within {self._within_s:g} s"
         elif isinstance(reason.value, ProcessTerminated):
             code, number = reason.value.exitCode, reason.value.signal
             fault = f"exit code {code}" if number is None else f"died on signal {number}"
@@ -120,11 +127,14 @@ class Claude:
         self._asking: dict[tuple[object, ...], list[Deferred[Program]]] = {}
 
     def find(self) -> str:
-        """The absolute path of the program.
+        """The absolute path of the program. Behind a launcher, where no program here fits it, the text of `--claude`:
+        the launcher may lead to where there is one.
 
         :raises SpawnError: says what was looked for and where.
         """
         found = shutil.which(self._path, path=self._environ.get("PATH", os.defpath))
+        if found is None and self._prefix:
+            return self._path
         if found is None:
             where = "" if os.sep in self._path else " on PATH"
             raise SpawnError(f"no program {self._path!r}{where}: install claude, or name it with --claude")
@@ -141,10 +151,13 @@ class Claude:
     async def _program(self) -> Program:
         try:
             path = self.find()
-            stat = os.stat(path)
+            stat = None if self._prefix and not os.path.exists(path) else os.stat(path)
         except OSError as error:  # replaced this very moment, or on a relative PATH in a directory that was deleted
             raise SpawnError(f"{error.filename or self._path} cannot be run: {error.strerror or error}") from error
-        key = (path, stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        # One that is elsewhere is asked once: nothing here tells when it is replaced.
+        key: tuple[object, ...] = (path,)
+        if stat is not None:
+            key = (path, stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size)
         known = self._asked.get(key)
         if known is None:
             first = key not in self._asking
@@ -177,7 +190,7 @@ class Claude:
         return Program(path=path, version=first[:100], flags=flags)
 
     async def _output(self, path: str, argument: str) -> _Answer:
-        asked = _Ask(self._clock)
+        asked = _Ask(self._clock, PROBE_LAUNCHED_S if self._prefix else PROBE_S)
         argv = [*self._prefix, path, argument]
         try:
             self._reactor.spawnProcess(asked, argv[0], argv, env=dict(self._environ), path=None)

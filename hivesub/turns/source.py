@@ -18,6 +18,7 @@ from hivesub.errors import SpawnError
 from hivesub.interfaces import ISignalTarget, ITurnSource
 from hivesub.turns.command import child_environment, claude_argv, wrapped_argv
 from hivesub.turns.mcpconfig import config_json, remove_config, write_config
+from hivesub.turns.pipes import widen
 from hivesub.turns.processes import Kin
 from hivesub.turns.stop import Ladder
 from hivesub.turns.turn import Turn
@@ -63,6 +64,7 @@ class TurnSource:
 
     :param signal_url: gives the URL of the signal route for a token, as a subagent reaches it.
     :param new_mark: gives a fresh value for `HIVESUB_TURN`.
+    :param spawned: called with the id of each process that was made.
     :param config_dir: the directory of the per-session MCP config files.
     :param make_kin: gives, for a child's id and mark, what reaches it and all that it started with a signal.
     """
@@ -84,6 +86,7 @@ class TurnSource:
         signal_url: Callable[[str], str],
         new_mark: Callable[[], str],
         make_kin: Callable[[int, str], SignalsKin] = Kin,
+        spawned: Callable[[int], None] = lambda pid: None,
     ) -> None:
         self._reactor = reactor
         self._clock = clock
@@ -99,6 +102,7 @@ class TurnSource:
         self._signal_url = signal_url
         self._new_mark = new_mark
         self._make_kin = make_kin
+        self._spawned = spawned
 
     def spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
         return Deferred.fromCoroutine(self._spawn(spec, signalled))
@@ -106,7 +110,9 @@ class TurnSource:
     async def _spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> ITurn:
         program = await self._claude.program()
         if not os.path.isdir(spec.dir):
-            raise SpawnError(f"the directory {spec.dir} is not there (any more): pass a `dir` that exists")
+            # The directory may be what a child named as its own.
+            where = self._redactor.redact(str(spec.dir))
+            raise SpawnError(f"the directory {where} is not there (any more): pass a `dir` that exists")
         mark = self._new_mark()
         target = _Target(signalled, lambda: remove_config(config))
         token = self._tokens.mint(target)
@@ -134,7 +140,9 @@ class TurnSource:
                 exited=exited,
             )
             environ = child_environment(self._environ, mark=mark)
-            self._reactor.spawnProcess(turn, argv[0], argv, env=environ, path=None)
+            widen(self._reactor.spawnProcess(turn, argv[0], argv, env=environ, path=None))
+            if turn.pid is not None:
+                self._spawned(turn.pid)
         except OSError as error:
             self._undo(token, config)
             raise SpawnError(_why(error)) from error

@@ -16,6 +16,7 @@ from zope.interface import implementer
 
 from hivesub.interfaces import ITurn
 from hivesub.records import Control, Outcome
+from hivesub.turns.activity import Activity
 from hivesub.turns.outcome import judge
 from hivesub.turns.stream import Stream, Tail
 
@@ -71,6 +72,7 @@ class Turn(ProcessProtocol):
         self._redact = redact
         self._make_ladder = make_ladder
         self._exited = exited
+        self._activity = Activity()
         self._stream = Stream()
         self._stderr = Tail()
         self._ladder: Ladder | None = None
@@ -101,6 +103,10 @@ class Turn(ProcessProtocol):
     def bytes_read(self) -> int:
         return self._stream.bytes_read + self._stderr.bytes_read
 
+    @property
+    def activity(self) -> dict[int, int]:
+        return self._activity.slots
+
     # What claude's process does.
 
     def connectionMade(self) -> None:
@@ -113,7 +119,8 @@ class Turn(ProcessProtocol):
         self._watch_silence()
 
     def outReceived(self, data: bytes) -> None:
-        self.last_event_at = self._clock.seconds()
+        self.last_event_at = now = self._clock.seconds()
+        self._activity.note(now, len(data))
         stream = self._stream
         said_last_word = self._said_last_word
         stream.feed(data)
@@ -124,7 +131,8 @@ class Turn(ProcessProtocol):
             self._watch_silence()
 
     def errReceived(self, data: bytes) -> None:
-        self.last_event_at = self._clock.seconds()
+        self.last_event_at = now = self._clock.seconds()
+        self._activity.note(now, len(data))
         self._stderr.feed(data)
 
     def processExited(self, reason: Failure) -> None:
@@ -132,7 +140,7 @@ class Turn(ProcessProtocol):
         self._status = reason.value
         self.pid = None
         self._cancel_quiet()
-        self._drain = self._clock.callLater(DRAIN_TICK_S, self._drained, self.bytes_read, DRAIN_TICKS)
+        self._drain = self._clock.callLater(DRAIN_TICK_S, self._drained, self.bytes_read, DRAIN_TICKS, False)
         assert self._ladder is not None
         if self._ladder.begun:
             # At once, not after the drain: a rung that falls due meanwhile must not go to an id that is no longer ours.
@@ -150,12 +158,15 @@ class Turn(ProcessProtocol):
             self._clock.callLater(REQUEST_S, self._forget_requests)
         self._conclude()
 
-    def _drained(self, seen: int, ticks: int) -> None:
+    def _drained(self, seen: int, ticks: int, looked: bool) -> None:
         """Close the pipes that a grandchild still holds, once they have given what was in them."""
         if self.bytes_read != seen and ticks > 1:
-            self._drain = self._clock.callLater(DRAIN_TICK_S, self._drained, self.bytes_read, ticks - 1)
-            return
-        self.transport.loseConnection()  # type: ignore[union-attr]
+            self._drain = self._clock.callLater(DRAIN_TICK_S, self._drained, self.bytes_read, ticks - 1, False)
+        elif not looked:
+            # After a stall a tick can fall due in the very turn of the reactor that saw the exit: have it read again.
+            self._drain = self._clock.callLater(0, self._drained, self.bytes_read, ticks, True)
+        else:
+            self.transport.loseConnection()  # type: ignore[union-attr]
 
     def _all_clear(self) -> None:
         self._clear = True

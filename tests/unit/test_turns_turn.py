@@ -16,7 +16,7 @@ from hivesub.interfaces import ITurn
 from hivesub.records import Control, Outcome, TurnEnd, TurnSpec
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
 from hivesub.turns.stop import Ladder
-from hivesub.turns.turn import Turn
+from hivesub.turns.turn import DRAIN_TICK_S, Turn
 
 INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
 TOOLS = ("Read", "Write")
@@ -435,6 +435,14 @@ class Ending(TurnTestCase):
         self.child.out(b"x" * 8192)
         self.reactor.advance(3600)
         self.child.out(b"\n" + result())
+        self.pass_s(0.5)
+        self.assertEqual(self.end().outcome, Outcome.FINISHED)
+
+    def test_a_tick_that_falls_due_before_the_reactor_reads_again_does_not_lose_the_result(self) -> None:
+        self.child.out(init())
+        self.child.exit(pipes=False)
+        # At the time of the first tick, but after it: what the next turn of the reactor reads.
+        self.reactor.callLater(DRAIN_TICK_S, self.child.out, result())
         self.pass_s(0.5)
         self.assertEqual(self.end().outcome, Outcome.FINISHED)
 
