@@ -14,24 +14,26 @@ import uuid
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import treq.client
 from attrs import frozen
 from twisted.application.service import IService, Service
 from twisted.internet.defer import Deferred, DeferredList
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
-from twisted.web.client import Agent, HTTPConnectionPool
 from zope.interface import implementer
 
 from hivesub.address import Address, address_of
+from hivesub.adopted import Adopted
 from hivesub.appendfile import DaemonThreads
 from hivesub.errors import ConfigError, HivesubError
+from hivesub.notify import StandingReport, notify_from
 from hivesub.redact import Redactor
 from hivesub.runs.ending import Ending
 from hivesub.runs.fleet import Fleet
+from hivesub.runs.overlook import Overlook
 from hivesub.runs.report import ReportFile
 from hivesub.runs.tokens import Tokens
+from hivesub.secretvalues import environment_secrets, url_secrets
 from hivesub.statedir import StateDir, claim
 from hivesub.todos.outbox import Outbox
 from hivesub.todos.sinks import make_sink
@@ -40,6 +42,7 @@ from hivesub.tools.control import control_server
 from hivesub.tools.subagent import subagent_server
 from hivesub.turns.claude import Claude
 from hivesub.turns.command import child_environment, config_dir, find_wrappers
+from hivesub.turns.limits import descriptor_limit
 from hivesub.turns.mcpconfig import Servers, read_servers
 from hivesub.turns.orphans import end_orphans
 from hivesub.turns.processes import marked
@@ -47,6 +50,8 @@ from hivesub.turns.source import TurnSource
 from hivesub.turns.toolset import beyond_default, resolve_tools
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.mcp import McpApp
+from hivesub.web.metrics import Metrics
+from hivesub.web.page.resource import page_resources
 from hivesub.web.site import BoundedSite
 from hivesub.web.tree import Tree
 
@@ -97,13 +102,19 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     tools = resolve_tools(tools=settings.tools, tool_groups=settings.tool_groups, environ=settings.environ)
     servers = _read_servers(settings)
     bearer = Bearer(settings.auth_token) if settings.auth_token is not None else None
-    redactor = Redactor(servers.secrets)
+    # A child gets the daemon's environment, so that its errors may show what is in it.
+    redactor = Redactor(servers.secrets | environment_secrets(settings.environ))
     if settings.auth_token is not None:
         redactor.add(settings.auth_token)
+    for todo in settings.todos:
+        for secret in url_secrets(todo) if isinstance(todo, str) else ():
+            redactor.add(secret)
     hosts = HostRule(settings.public_url)
     address = Address(settings.public_url)
     tokens = Tokens(redactor)
     threads = DaemonThreads(reactor)
+    descriptors = descriptor_limit()
+    descriptors.lift()
     claude = Claude(
         reactor,
         reactor,
@@ -111,7 +122,8 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         environ=child_environment(settings.environ, mark=f"{state_mark}-probe"),
         prefix=settings.launcher,
     )
-    client: Any = treq.client.HTTPClient(Agent(reactor, pool=HTTPConnectionPool(reactor, persistent=False)))
+    posts = any(isinstance(todo, str) for todo in settings.todos)
+    client: Any = _http_client(reactor) if posts else None
     outbox = Outbox(
         store=TodoStore(settings.state_dir),
         sinks=[
@@ -136,19 +148,21 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         redactor=redactor,
         signal_url=lambda token: f"{address.base_url}/signal/mcp/{token}",
         new_mark=lambda: f"{state_mark}-{secrets.token_hex(8)}",
+        spawned=descriptors.give_back,
+    )
+    ending = Ending(
+        report=ReportFile(clock=reactor, in_thread=threads),
+        outbox=outbox,
+        now=_now,
+        redact=redactor.redact,
+        new_id=_new_uuid,
     )
     fleet = Fleet(
         source=source,
         clock=reactor,
         now=_now,
         redactor=redactor,
-        ending=Ending(
-            report=ReportFile(clock=reactor, in_thread=threads),
-            outbox=outbox,
-            now=_now,
-            redact=redactor.redact,
-            new_id=_new_uuid,
-        ),
+        ending=ending,
         tools=tools,
         default_dir=settings.dir,
         max_running=settings.max_running,
@@ -157,7 +171,18 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     )
     agent = McpApp(subagent_server(fleet))
     control = McpApp(control_server())
-    tree = Tree(agent=agent, control=control, tokens=tokens, hosts=hosts, bearer=bearer, clock=reactor)
+    overlook = Overlook(
+        fleet.runs, tally=ending.tally, clock=reactor, redact=redactor.redact, max_running=settings.max_running
+    )
+    tree = Tree(
+        agent=agent,
+        control=control,
+        tokens=tokens,
+        hosts=hosts,
+        bearer=bearer,
+        clock=reactor,
+        pages={**page_resources(overlook, _now, reactor), "/metrics": Metrics(overlook)},
+    )
     return Parts(
         settings=settings,
         redactor=redactor,
@@ -178,6 +203,14 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
 def _config_dir(settings: Settings, state_mark: str) -> Path:
     """Where this daemon's MCP config files go: of its own, as two daemons may share a runtime directory."""
     return settings.runtime_dir / f"mcp-{state_mark}"
+
+
+def _http_client(reactor: Any) -> Any:
+    # Imported only where todos are posted: every start would wait for it otherwise.
+    import treq.client
+    from twisted.web.client import Agent, HTTPConnectionPool
+
+    return treq.client.HTTPClient(Agent(reactor, pool=HTTPConnectionPool(reactor, persistent=False)))
 
 
 def _new_uuid() -> str:
@@ -220,6 +253,8 @@ class Daemon(Service):
         self._state = state
         self._reactor = reactor
         self._port: IListeningPort | None = None
+        self._standing = StandingReport(notify_from(parts.settings.environ), reactor, self._how_it_stands)
+        self._adopted = Adopted(reactor) if os.getpid() == 1 else None
 
     def startService(self) -> None:
         """Listen, and begin to serve.
@@ -232,7 +267,8 @@ class Daemon(Service):
         parts.outbox.startService()
         parts.agent.startService()
         parts.control.startService()
-        self._log_start()
+        # Once the reactor runs, and with it the signals are caught: who reads that it is ready may stop it at once.
+        self._reactor.callWhenRunning(self._log_start)
         self._in_background(self._end_orphans(), "looking for what a dead daemon left failed")
         self._in_background(self._look_at_claude(), "asking claude for its version failed")
 
@@ -240,7 +276,7 @@ class Daemon(Service):
         settings = self._parts.settings
         failures: list[Any] = []
         listening = serverFromString(self._reactor, settings.listen).listen(self._parts.site)
-        listening.addCallbacks(self._bound, failures.append)
+        listening.addCallback(self._bound).addErrback(failures.append)
         if not failures:
             return
         error = failures[0].value
@@ -279,6 +315,14 @@ class Daemon(Service):
             url=parts.address.base_url,
             header=header,
         )
+        _log.info("what runs is shown at {url}/", url=parts.address.base_url)
+        self._standing.begin()
+        if self._adopted is not None:
+            self._adopted.begin()
+
+    def _how_it_stands(self) -> str:
+        parts = self._parts
+        return f"{parts.fleet.running} of {parts.settings.max_running} runs going on; {parts.address.base_url}"
 
     async def _end_orphans(self) -> None:
         if self._state.dead:
@@ -305,6 +349,7 @@ class Daemon(Service):
 
     async def _stop(self) -> None:
         parts = self._parts
+        self._standing.end()
         _log.info("stopping; {count} runs are going on", count=parts.fleet.running)
         await self._at_most(parts.fleet.stop(), FLEET_STOP_S, "runs did not end in time")
         left = end_orphans([f"{self._state.mark}-"], clock=self._reactor, marked=marked)
@@ -316,6 +361,8 @@ class Daemon(Service):
             stops.append(Deferred.fromCoroutine(_closed(self._port)))
         await self._at_most(DeferredList(stops, consumeErrors=True), 0.5, "requests are still open")
         shutil.rmtree(_config_dir(parts.settings, self._state.mark), ignore_errors=True)
+        if self._adopted is not None:
+            self._adopted.end()
         self._state.release()
 
     async def _at_most(self, done: Deferred[Any], seconds: float, otherwise: str) -> None:

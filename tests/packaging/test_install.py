@@ -66,7 +66,7 @@ def assert_twistd_knows_hivesub(programs: Path, elsewhere: Path, environ: Mappin
 
 def test_the_wheel_holds_the_package_its_types_and_the_plugin_and_nothing_else_of_twisted(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
-    assert {"hivesub/tap.py", "hivesub/py.typed", "hivesub/standin/__init__.py"} <= names
+    assert {"hivesub/tap.py", "hivesub/py.typed", "hivesub/standin/__init__.py", "hivesub/web/page/page.css"} <= names
     assert {name for name in names if name.startswith("twisted/")} == {"twisted/plugins/hivesub_plugin.py"}
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"hivesub", "twisted"}
     assert not [name for name in names if name.endswith((".pyc", "dropin.cache"))]

@@ -1,0 +1,85 @@
+"""`--launcher` with `bwrap`: a sandbox around each subagent, which still reads its prompt, reports and can be ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from hivesub.standin import write_wrapper
+from tests.deploy.debian import need
+from tests.faults.world import living, until
+from tests.support.agent import Agent
+from tests.support.daemon import Daemon
+
+SANDBOX = (
+    "{bwrap} --ro-bind / / --dev /dev --proc /proc --bind {home} {home} --bind {work} {work} "
+    "--unshare-pid --unshare-ipc --unshare-uts --die-with-parent"
+)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    home, work = tmp_path / "home", tmp_path / "work"
+    launcher = SANDBOX.format(bwrap=need("bwrap", "bubblewrap"), home=home, work=work)
+    standin = write_wrapper(tmp_path / "claude", sandboxed=True)
+    daemon = Daemon(tmp_path, claude=standin, options=["--launcher", launcher])
+    daemon.start()
+    try:
+        yield daemon
+    finally:
+        daemon.end()
+
+
+@pytest.fixture
+def agent(daemon: Daemon) -> Agent:
+    from twisted.internet import reactor
+
+    return Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+
+
+def below(pid: int) -> list[int]:
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+
+
+async def test_a_subagent_works_toward_its_goal_and_cannot_write_outside(
+    daemon: Daemon, agent: Agent, tmp_path: Path
+) -> None:
+    outside, inside = tmp_path / "outside", daemon.work / "inside"
+    steps = [f"bash echo x > {inside}; echo x > {outside}; ps ax > {daemon.work}/ps", "goal_reached done"]
+    await agent.call("start", name="alpha", goal="g", prompt="\n".join(f"!standin {step}" for step in steps))
+    record = await agent.ended("alpha")
+    assert record["stop_reason"]["kind"] == "goal_reached", record
+    assert inside.exists() and not outside.exists()
+    assert str(os.getpid()) not in [line.split()[0] for line in (daemon.work / "ps").read_text().splitlines()]
+
+
+async def test_exit_codes_and_signals_come_through_it(agent: Agent) -> None:
+    for name, step in (("code", "exit 7"), ("killed", "kill SIGKILL"), ("terminated", "kill SIGTERM")):
+        await agent.call("start", name=name, prompt=f"!standin {step}")
+    code, killed, terminated = [(await agent.ended(name))["last_turn"] for name in ("code", "killed", "terminated")]
+    assert (code["outcome"], code["exit_code"]) == ("failed", 7)
+    assert (killed["outcome"], killed["signal"]) == ("killed", "SIGKILL")
+    assert (terminated["outcome"], terminated["signal"]) == ("killed", "SIGTERM")
+
+
+@pytest.mark.parametrize("ignored", ["", "!standin ignore SIGINT,SIGTERM\n"])
+async def test_an_interrupt_leaves_nothing_of_it(daemon: Daemon, agent: Agent, ignored: str) -> None:
+    prompt = f"{ignored}!standin bash setsid tail -f /dev/null"
+    pid = (await agent.call("start", name="alpha", prompt=prompt))["subagent"]["pid"]
+    # bwrap, the first process inside, the stand-in, and its command.
+    inside = await until(lambda: len(found := below(pid)) >= 3 and found, "the sandbox")
+    answer = await agent.call("interrupt", name="alpha")
+    assert answer["subagent"]["state"] == "killed"
+    await until(lambda: not any(living(one) for one in (pid, *inside)), "the end of all of it")
+
+
+async def test_the_sandbox_dies_with_a_daemon_that_is_killed(daemon: Daemon, agent: Agent) -> None:
+    pid = (await agent.call("start", name="alpha", prompt="!standin bash tail -f /dev/null"))["subagent"]["pid"]
+    inside = await until(lambda: len(found := below(pid)) >= 3 and found, "the sandbox")
+    daemon.stop(signal.SIGKILL)
+    await until(lambda: not any(living(one) for one in (pid, *inside)), "the end of all of it")
