@@ -1,0 +1,78 @@
+"""A fleet to look at, made up: records with histories, as `IOverlook` gives them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from zope.interface import implementer
+
+from hivesub.interfaces import IOverlook
+from hivesub.records import RecordDict
+from hivesub.runs.tally import BOUNDS_S, Reading
+
+
+def a_turn(number: int, outcome: str = "finished", **changes: Any) -> RecordDict:
+    return {
+        "run": 1, "number": number, "outcome": outcome, "signal": None, "exit_code": 0, "detail": "",
+        "started_at": "2031-05-06T07:08:09.000Z", "ended_at": "2031-05-06T07:08:13.000Z", "duration_s": 4.0,
+        "bytes_read": 700, "cost_usd": 0.25, **changes,
+    }  # fmt: skip
+
+
+def a_record(name: str = "alpha", **changes: Any) -> RecordDict:
+    """A running goal run in its second turn."""
+    return {
+        "name": name, "session_id": "s-1", "dir": "/srv/work", "state": "running", "turn": 2, "max_turns": 5,
+        "goal": "all tests pass", "last_event_age_s": 3.25, "started_at": "2031-05-06T07:08:09.123Z", "ended_at": None,
+        "last_turn": None, "stop_reason": None, "signals": [], "report_file": None, "report_error": None,
+        "usage": {"cost_usd": 0.25, "claude_turns": 3, "input_tokens": 20, "output_tokens": 6},
+        "control": "connected", "missing_tools": [], "todo": "none", "pid": 4242,
+        "history": {
+            "run": 1, "turns": [a_turn(1)], "turn_started_at": "2031-05-06T07:08:13.000Z", "bytes_read": 1200,
+            "activity": {"slot_s": 5, "bytes": [0] * 118 + [1000, 0]},
+        },
+        **changes,
+    }  # fmt: skip
+
+
+def a_blocked_record(name: str, question: str) -> RecordDict:
+    """A run that stopped to ask something."""
+    signal = {"kind": "need_help", "message": question, "at": "2031-05-06T07:08:12.000Z"}
+    last = {"outcome": "finished", "signal": None, "exit_code": 0, "detail": "", "ended_at": "2031-05-06T07:08:13.000Z"}
+    record = a_record(
+        name, state="blocked", last_event_age_s=None, ended_at="2031-05-06T07:08:13.000Z", signals=[signal],
+        stop_reason={"kind": "need_help", "message": question}, last_turn=last, todo="delivered",
+    )  # fmt: skip
+    del record["pid"]
+    record["history"] |= {"turn_started_at": None, "bytes_read": None}
+    return record
+
+
+def a_reading(**changes: Any) -> Reading:
+    empty = ((0,) * (len(BOUNDS_S) + 1), 0.0)
+    fields: dict[str, Any] = {
+        "running": 0, "max_running": 16, "runs": {}, "turns": {}, "todos": {}, "bytes_read": 0, "spawn": empty,
+        "resume": empty,
+    }  # fmt: skip
+    return Reading(**{**fields, **changes})
+
+
+@implementer(IOverlook)
+class FakeOverlook:
+    """Gives the records that a test puts into `records`, and the reading in `numbers`."""
+
+    def __init__(self, *records: RecordDict) -> None:
+        self.records = list(records)
+        self.numbers = a_reading()
+
+    def overlook(self) -> RecordDict:
+        counts = Counter(record["state"] for record in self.records)
+        states = ("running", "idle", "blocked", "killed", "failed")
+        return {"subagents": self.records, "counts": {state: counts[state] for state in states}}
+
+    def inspect(self, name: str) -> RecordDict | None:
+        return next((record for record in self.records if record["name"] == name), None)
+
+    def reading(self) -> Reading:
+        return self.numbers
