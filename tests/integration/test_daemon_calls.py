@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
-from twisted.internet.error import ConnectError, DNSLookupError
+from twisted.internet.error import ConnectError, ConnectingCancelledError, DNSLookupError
 from twisted.internet.threads import deferToThread
 from twisted.web._newclient import RequestGenerationFailed
 from twisted.web.client import ResponseNeverReceived
@@ -29,7 +29,14 @@ async def given_up(call: Deferred[Any]) -> None:
     call.cancel()
     try:
         await call
-    except (CancelledError, ConnectError, DNSLookupError, RequestGenerationFailed, ResponseNeverReceived):
+    except (
+        CancelledError,
+        ConnectError,
+        ConnectingCancelledError,
+        DNSLookupError,
+        RequestGenerationFailed,
+        ResponseNeverReceived,
+    ):
         pass
 
 
