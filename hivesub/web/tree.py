@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from klein import Klein
@@ -46,6 +47,8 @@ class Plain(Resource):
     def __init__(self, status: int, text: str, headers: Mapping[bytes, list[bytes]] | None = None) -> None:
         super().__init__()
         self._status = status
+        # Twisted has no words for 421.
+        self._phrase = HTTPStatus(status).phrase.encode("ascii")
         self._body = text.encode() + b"\n"
         self._headers = {
             b"Content-Type": [b"text/plain; charset=utf-8"],
@@ -54,7 +57,7 @@ class Plain(Resource):
         }
 
     def render(self, request: BoundedRequest) -> int:
-        request.setResponseCode(self._status)
+        request.setResponseCode(self._status, self._phrase)
         self._set_headers(request.responseHeaders)
         request.write(self._body)
         request.finish()
