@@ -75,6 +75,12 @@ class ITurnSource(Interface):
         :raises SpawnError: (as a failure) when no process could be made; nothing is left behind.
         """
 
+    def end_left(run_mark: str) -> Deferred[int]:
+        """End what the turns of a run that is over have left running: SIGTERM, then SIGKILL.
+
+        :returns: fires with how many there were, once they are gone, within 6 s or so.
+        """
+
 
 class ISignalTarget(Interface):
     """What a living signal token stands for: one turn of one subagent."""

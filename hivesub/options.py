@@ -65,6 +65,10 @@ OPTIONS: tuple[tuple[str, str], ...] = (
 )
 """Each option's name and what it does, in the order of the help. Each reads `variable_of(name)` too."""
 
+# What a daemon puts into its children, and so has itself where a subagent starts one; the variables of the command
+# `hivesub`, of its mcp-config, of the plugin's hook.
+_OTHERS = ("HIVESUB_TURN", "HIVESUB_URL", "HIVESUB_TOKEN", "HIVESUB_TODOS")
+
 Given = str | tuple[str, ...] | None
 """What the command line says of an option: nothing, one text, or (`--todo`) all of its texts."""
 
@@ -265,8 +269,6 @@ def _read_launcher(text: str, environ: Mapping[str, str], cwd: Path) -> tuple[st
 
 def _unread_variables(environ: Mapping[str, str]) -> tuple[str, ...]:
     """A warning for each `HIVESUB_*` variable that no option reads: most likely a misspelt one."""
-    # HIVESUB_TURN is what a daemon puts into its children: it is there when one daemon's subagent starts another.
-    # The last two are the command `hivesub`'s, and what its mcp-config names.
-    known = {variable_of(name) for name, _ in OPTIONS} | {"HIVESUB_TURN", "HIVESUB_URL", "HIVESUB_TOKEN"}
+    known = {variable_of(name) for name, _ in OPTIONS} | set(_OTHERS)
     unread = sorted(name for name in environ if name.startswith("HIVESUB_") and name not in known)
     return tuple(f"{name} is set, but there is no such option" for name in unread)

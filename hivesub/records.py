@@ -124,7 +124,8 @@ class TurnSpec:
     """All that one claude process is started with.
 
     `prompt`: bytes for stdin, whole. `tools`: never empty. Exactly one of `session_id` (a new session's UUID) and
-    `resume` (id or title) is set. `max_budget_usd`: what is left for this turn, or None.
+    `resume` (id or title) is set. `max_budget_usd`: what is left for this turn, or None. `run_mark`: the mark of the
+    run's first turn, which those of its later turns begin with; None at the first.
     """
 
     name: str
@@ -137,6 +138,7 @@ class TurnSpec:
     effort: str | None = None
     max_budget_usd: float | None = None
     idle_timeout_s: float | None = None
+    run_mark: str | None = None
 
 
 @frozen(kw_only=True)

@@ -335,7 +335,8 @@ class Daemon(Service):
         try:
             program = await self._parts.claude.program()
         except HivesubError as error:
-            _log.warn("no run can start yet: {error}", error=error)
+            if self.running:  # a stop ends the asking too, and that is no fault of claude's
+                _log.warn("no run can start yet: {error}", error=error)
         else:
             _log.info("claude is {path}, {version}", path=program.path, version=program.version)
 
@@ -352,7 +353,7 @@ class Daemon(Service):
         self._standing.end()
         _log.info("stopping; {count} runs are going on", count=parts.fleet.running)
         await self._at_most(parts.fleet.stop(), FLEET_STOP_S, "runs did not end in time")
-        left = end_orphans([f"{self._state.mark}-"], clock=self._reactor, marked=marked)
+        left = end_orphans([f"{self._state.mark}-"], clock=self._reactor, marked=marked, whose="this daemon")
         await self._at_most(left, 1.0, "processes of ended turns are still there")
         await self._at_most(parts.outbox.stopService(), OUTBOX_STOP_S, "todos in flight are kept for the next start")
         parts.tree.stop()

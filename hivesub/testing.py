@@ -241,11 +241,13 @@ class FakeTurn:
 class FakeTurnSource:
     """Gives `FakeTurn`s, kept in `turns`.
 
-    `error`: what the next spawn fails with. `hold`: keep spawns waiting until `release`.
+    `error`: what the next spawn fails with. `hold`: keep spawns waiting until `release`. `swept`: the marks of the runs
+    whose leftovers were to be ended.
     """
 
     def __init__(self) -> None:
         self.turns: list[FakeTurn] = []
+        self.swept: list[str] = []
         self.error: Exception | None = None
         self.hold = False
         self._held: list[tuple[Deferred[ITurn], FakeTurn]] = []
@@ -261,6 +263,10 @@ class FakeTurnSource:
             return waiting
         self.turns.append(turn)
         return succeed(turn)
+
+    def end_left(self, run_mark: str) -> Deferred[int]:
+        self.swept.append(run_mark)
+        return succeed(0)
 
     def release(self) -> None:
         """Let the spawns that were held come about."""

@@ -27,7 +27,7 @@ from hivesub.interfaces import IFleet
 from hivesub.records import Outcome, TodoState
 from hivesub.runs.attempt import Attempt
 from hivesub.runs.once import Once, check_same
-from hivesub.runs.plan import continue_error, plan_continue, plan_start
+from hivesub.runs.plan import continue_error, is_miss, plan_continue, plan_start
 from hivesub.runs.record import record
 from hivesub.runs.report import check_within
 from hivesub.runs.roster import KeptCall, Roster
@@ -131,7 +131,7 @@ class Fleet:
     async def _continue(self, request: ContinueRequest) -> RecordDict:
         called_at = self._clock.seconds()
         self._admit(request.name)
-        earlier = self._last(request.name)
+        earlier = self._continued_from(self._last(request.name))
         run = plan_continue(request, earlier, default_dir=self._default_dir, tools=self._tools, now=self._now())
         beside: RecordDict = {}
         previous = earlier.last_turn if earlier is not None else None
@@ -172,6 +172,7 @@ class Fleet:
             raise NotRunning(
                 f"{name} is not running: it is {run.state.value}{last}. Nothing to interrupt; `continue` resumes it"
             )
+        deadline = self._clock.seconds() + INTERRUPT_S
         over = attempt.over(within_s=INTERRUPT_S)
         attempt.stop("interrupted by the agent")
         await over
@@ -180,13 +181,29 @@ class Fleet:
             raise StillRunning(
                 f"{name} has not gone after SIGINT, SIGTERM and SIGKILL; pid {pid} lives. Ask `status` again"
             )
+        await self._swept(run, max(0.0, deadline - self._clock.seconds()))
         return {"subagent": self._record(run), "escalated": run.escalated}
+
+    async def _swept(self, run: Run, within_s: float) -> None:
+        """Wait until what the run's earlier turns left is gone too: an interrupt leaves nothing behind (spec 5.3)."""
+        if run.mark is None:
+            return
+        gone = Waiters(self._clock)
+        waiting = gone.wait(within_s)
+        sweeping = self._source.end_left(run.mark)
+        sweeping.addErrback(lambda why: self.log.failure("looking for what {name} left failed", why, name=run.name))
+        sweeping.addCallback(lambda _: gone.fire())
+        await waiting
 
     # Admission.
 
     def _last(self, name: str) -> Run | None:
         known = self._roster.get(name)
         return known.run if known is not None else None
+
+    @staticmethod
+    def _continued_from(last: Run | None) -> Run | None:
+        return last.before_miss if last is not None and last.missed else last
 
     def _admit(self, name: str) -> None:
         if self._stopping:
@@ -264,8 +281,10 @@ class Fleet:
             attempt.withdrawn = True
             self._roster.put_back(run.name, earlier)
             self._ended.fire()
-        else:
-            self._remember(run)
+            return
+        if run.resume is not None and run.turn_number == 1 and is_miss(end):
+            run.note_miss(self._continued_from(earlier.run if earlier is not None else None))
+        self._remember(run)
 
     def _remember(self, run: Run) -> None:
         self._roster.ended(run.name, self._attempts)

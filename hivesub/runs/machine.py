@@ -100,6 +100,7 @@ def _spec(run: Run) -> TurnSpec:
         effort=run.effort,
         max_budget_usd=left,
         idle_timeout_s=run.idle_timeout_s,
+        run_mark=run.mark,
     )
 
 

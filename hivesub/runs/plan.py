@@ -33,7 +33,8 @@ def find_dir(text: str) -> Path:
     """
     path = Path(os.path.expanduser(text))
     if not path.is_absolute():
-        raise BadRequest(f"dir: {text!r} is not absolute: give a path that begins with / or ~")
+        nobody = "names no user of this machine, so it " if text.startswith("~") else ""
+        raise BadRequest(f"dir: {text!r} {nobody}is not absolute: give a path that begins with / or ~/")
     try:
         if path.is_dir():
             return path
@@ -108,6 +109,11 @@ def plan_continue(
         started_at=now,
         history=earlier.history.continued() if earlier is not None and resume == remembered else History(),
     )
+
+
+def is_miss(end: TurnEnd) -> bool:
+    """Whether claude said, before anything was under way, that it found no such session."""
+    return not end.under_way and _MISS.search(end.error or end.detail) is not None
 
 
 def _report(text: str | None, directory: Path) -> str | None:

@@ -29,9 +29,12 @@ class Run:
     """One run. Changed by its machine, and by `fleet` where it says so.
 
     `resume`: what claude is told to resume at the first turn, None for a new session of the id `session_id`.
+    `mark`: what the marks of all its turns begin with, None before the first.
     `session_cost`: US dollars that the session is known to have cost by now, None when that is not known.
     `report_within`: the directory that the report must lie in, where a subagent named the path. `interrupted`: the run
-    was stopped between two turns. `error`: why a process could not be started.
+    was stopped between two turns. `error`: why a process could not be started. `missed`: claude found no session to
+    resume, and the call that asked for it had been answered or given up; `before_miss`: what the name is continued from
+    then, None where nothing was known of it.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Run:
     ended_at: datetime | None = None
     turn_number: int = 1
     turn: ITurn | None = None
+    mark: str | None = None
     last_turn: TurnEnd | None = None
     signals: list[Signal] = Factory(list)
     stop_reason: StopReason | None = None
@@ -65,6 +69,8 @@ class Run:
     report_error: str | None = None
     error: HivesubError | None = None
     escalated: bool = False
+    missed: bool = False
+    before_miss: Run | None = None
     todo: TodoState = TodoState.NONE
     history: History = Factory(History)
 
@@ -80,6 +86,12 @@ class Run:
             return State.RUNNING
         outcome = self.last_turn.outcome if self.last_turn is not None else None
         return state_after(self.stop_reason, outcome, interrupted=self.interrupted)
+
+    def note_miss(self, earlier: Run | None) -> None:
+        """Leave the name's session where the run before had it: this one found none (spec 3.2)."""
+        self.missed, self.before_miss = True, earlier
+        self.session_id = earlier.session_id if earlier is not None else None
+        self.dir = earlier.dir if earlier is not None else self.dir
 
     def claim(self, kind: SignalKind, message: str, at: datetime) -> Signal:
         """Keep what the subagent reported, cut to `MAX_MESSAGE` characters and said to be."""
@@ -105,6 +117,7 @@ class Run:
     def turn_began(self, turn: ITurn, at: datetime) -> None:
         """The process of a turn exists."""
         self.turn = turn
+        self.mark = self.mark or turn.mark
         self.history.turn_began(at)
 
     def turn_ended(self, turn: ITurn, end: TurnEnd) -> None:

@@ -32,6 +32,8 @@ _NEXT_BY_KIND = {
     StopKind.BUDGET_SPENT: "`continue` gives it as much money again.",
     StopKind.NO_CONTROL: "`continue` tries once more.",
 }
+# Claude connects to its signal route before it keeps a session: one killed before that leaves none (measured, 2.1.332).
+_NEXT_UNBORN = "Claude had hardly begun: where `continue` finds no session to resume, `start` it anew."
 
 
 def start_text(answer: RecordDict) -> str:
@@ -64,7 +66,7 @@ def interrupt_text(answer: RecordDict) -> str:
         "The run is over: no further turn follows.",
         "It did not go at the first signal; stronger ones had to follow." if answer.get("escalated") else "",
         f"Detail: {_stop(detail)}" if detail else "",
-        "Its work may be cut off in the middle; `continue` resumes its session.",
+        _next(record),
     )
 
 
@@ -134,7 +136,10 @@ def _replaced(answer: RecordDict) -> Iterable[str]:
 
 def _next(record: RecordDict) -> str:
     reason = record["stop_reason"]
-    return "" if reason is None else _NEXT_BY_KIND[StopKind(reason["kind"])]
+    if reason is None:
+        return ""
+    kind = StopKind(reason["kind"])
+    return _NEXT_UNBORN if kind is StopKind.KILLED and record["control"] == Control.UNKNOWN else _NEXT_BY_KIND[kind]
 
 
 def _usage(record: RecordDict) -> str:
@@ -162,8 +167,9 @@ def _said(record: RecordDict, limit: int | None) -> str:
     if "result" not in record:
         return ""
     text = record["result"]
-    if text is None:
-        return f"{record['name']} has said nothing last yet: its turn wrote no result."
+    if not text:
+        wrote = "no result" if text is None else "a result without a text"
+        return f"{record['name']} has said nothing last yet: its turn wrote {wrote}."
     if limit is not None and len(text) > limit:
         text = f"{text[:limit]}… (cut here; ask with its `name` for the whole)"
     return f"{record['name']} said last, in its own words:\n{text}"

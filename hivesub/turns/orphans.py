@@ -26,18 +26,24 @@ def end_orphans(
     *,
     clock: IReactorTime,
     marked: Callable[[str], set[int]],
+    whose: str = "a dead daemon",
     kill: Callable[[int, int], None] = os.kill,
 ) -> Deferred[int]:
     """End every process that bears one of the marks: SIGTERM, and SIGKILL for those that stay.
 
     :param marked: gives the ids of the living processes whose mark begins with a prefix.
+    :param whose: what the log says that they are left from.
     :returns: fires with how many were found, once they are gone or `WAIT_S` after SIGKILL.
     """
-    return Deferred.fromCoroutine(_end(tuple(marks), clock, marked, kill))
+    return Deferred.fromCoroutine(_end(tuple(marks), clock, marked, whose, kill))
 
 
 async def _end(
-    marks: tuple[str, ...], clock: IReactorTime, marked: Callable[[str], set[int]], kill: Callable[[int, int], None]
+    marks: tuple[str, ...],
+    clock: IReactorTime,
+    marked: Callable[[str], set[int]],
+    whose: str,
+    kill: Callable[[int, int], None],
 ) -> int:
     def left() -> set[int]:
         return set().union(*(marked(mark) for mark in marks)) if marks else set()
@@ -45,7 +51,7 @@ async def _end(
     found = left()
     if not found:
         return 0
-    _log.info("{count} processes of a dead daemon are still there: ending them", count=len(found))
+    _log.info("still there from {whose}, to be ended: {count} processes", whose=whose, count=len(found))
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in left():
             try:
@@ -56,5 +62,5 @@ async def _end(
         while left() and clock.seconds() < deadline:
             await deferLater(clock, _LOOK_S)
     for pid in sorted(left()):
-        _log.error("process {pid} of a dead daemon outlived SIGKILL", pid=pid)
+        _log.error("process {pid}, left from {whose}, outlived SIGKILL", pid=pid, whose=whose)
     return len(found)

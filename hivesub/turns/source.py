@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
@@ -18,8 +19,9 @@ from hivesub.errors import SpawnError
 from hivesub.interfaces import ISignalTarget, ITurnSource
 from hivesub.turns.command import child_environment, claude_argv, wrapped_argv
 from hivesub.turns.mcpconfig import config_json, remove_config, write_config
+from hivesub.turns.orphans import end_orphans
 from hivesub.turns.pipes import widen
-from hivesub.turns.processes import Kin
+from hivesub.turns.processes import Kin, marked
 from hivesub.turns.stop import Ladder
 from hivesub.turns.turn import Turn
 
@@ -67,6 +69,7 @@ class TurnSource:
     :param spawned: called with the id of each process that was made.
     :param config_dir: the directory of the per-session MCP config files.
     :param make_kin: gives, for a child's id and mark, what reaches it and all that it started with a signal.
+    :param marked: gives the ids of the living processes whose mark begins with a prefix.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class TurnSource:
         signal_url: Callable[[str], str],
         new_mark: Callable[[], str],
         make_kin: Callable[[int, str], SignalsKin] = Kin,
+        marked: Callable[[str], set[int]] = marked,
         spawned: Callable[[int], None] = lambda pid: None,
     ) -> None:
         self._reactor = reactor
@@ -102,10 +106,14 @@ class TurnSource:
         self._signal_url = signal_url
         self._new_mark = new_mark
         self._make_kin = make_kin
+        self._marked = marked
         self._spawned = spawned
 
     def spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
         return Deferred.fromCoroutine(self._spawn(spec, signalled))
+
+    def end_left(self, run_mark: str) -> Deferred[int]:
+        return end_orphans([run_mark], clock=self._clock, marked=self._marked, whose="the turns of an interrupted run")
 
     async def _spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> ITurn:
         program = await self._claude.program()
@@ -113,7 +121,7 @@ class TurnSource:
             # The directory may be what a child named as its own.
             where = self._redactor.redact(str(spec.dir))
             raise SpawnError(f"the directory {where} is not there (any more): pass a `dir` that exists")
-        mark = self._new_mark()
+        mark = self._new_mark() if spec.run_mark is None else f"{spec.run_mark}.{secrets.token_hex(8)}"
         target = _Target(signalled, lambda: remove_config(config))
         token = self._tokens.mint(target)
         config = ""

@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ import psutil
 import pytest
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
-from twisted.internet.task import deferLater
+from twisted.internet.task import LoopingCall, deferLater
 
 from hivesub.errors import SpawnError
 from hivesub.records import Outcome, TurnEnd, TurnSpec
@@ -174,6 +175,26 @@ async def test_output_just_before_the_exit_is_read_to_its_end_although_the_pipe_
     body = f"{started('g', STAY)}; echo '{INIT}'; head -c 60000 /dev/zero | tr '\\0' x; echo; echo '{RESULT}'; exit 0"
     end = await ended(await bench.spawn(body))
     assert (end.outcome, end.detail) == (Outcome.FINISHED, "")
+
+
+async def test_a_stall_of_the_daemon_at_the_exits_of_several_children_loses_no_result(bench: Bench) -> None:
+    # More than is read at once, so that the results are still in the pipes when the exits are seen.
+    written = f"head -c 200000 /dev/zero | tr '\\0' x; echo; echo '{RESULT}'"
+    body = f"echo '{INIT}'; while [ ! -e gone ]; do sleep 0.01; done; {written}; exit 0"
+    turns = [await bench.under_way(body) for _ in range(3)]
+    for turn in turns:
+        turn._exited = lambda exited=turn._exited: (time.sleep(0.15), exited())  # type: ignore[misc]
+    # A timer that is due in every turn of the reactor.
+    busy = LoopingCall(lambda: None)
+    busy.start(0.01)
+    try:
+        (bench.dir / "gone").touch()
+        for turn in turns:
+            assert turn.pid is not None
+            os.waitid(os.P_PID, turn.pid, os.WEXITED | os.WNOWAIT)
+        assert [(await ended(turn)).outcome for turn in turns] == [Outcome.FINISHED] * 3
+    finally:
+        busy.stop()
 
 
 async def test_descriptors_and_config_files_do_not_pile_up(bench: Bench) -> None:

@@ -60,6 +60,9 @@ class WatchedSource:
         self.hive.about_to_spawn(spec)
         return self.fake.spawn(spec, signalled)
 
+    def end_left(self, run_mark: str) -> Deferred[int]:
+        return self.fake.end_left(run_mark)
+
 
 class Hive:
     """The fleet and what was seen of it. `cap`: its `--max-running`."""

@@ -117,7 +117,7 @@ class EnvironmentTests(SettingsTestCase):
 
     def test_a_variable_that_no_option_reads_brings_a_warning(self) -> None:
         self.assertEqual(
-            self.read(HIVESUB_PROT="1", HIVESUB_TURN="x", HIVESUB_PORT="1").warnings,
+            self.read(HIVESUB_PROT="1", HIVESUB_TURN="x", HIVESUB_TODOS="/t", HIVESUB_PORT="1").warnings,
             ("HIVESUB_PROT is set, but there is no such option",),
         )
 

@@ -110,6 +110,54 @@ class TheHold(FleetCase):
         self.failureResultOf(self.fleet.status("alpha", 0.0, False), UnknownName)
 
 
+class AMissThatNobodyWaitsFor(FleetCase):
+    """The call was answered after 5 s, or its caller had left: the run is told, and the name keeps its session."""
+
+    def miss(self, **fields: str) -> None:
+        answer = self.continuing(**fields)
+        self.clock.advance(5)
+        self.successResultOf(answer)
+        self.turn.end(unborn(MISS))
+
+    def test_the_name_keeps_the_session_and_the_directory_that_it_had(self) -> None:
+        self.ended_run()
+        (self.dir / "other").mkdir()
+        self.miss(session_id=session(99), dir=str(self.dir / "other"))
+        told = self.record()
+        self.assertEqual((told["state"], told["session_id"], told["dir"]), ("failed", session(1), str(self.dir)))
+        self.resume()
+        self.assertEqual((self.turn.spec.resume, self.turn.spec.dir), (session(1), self.dir))
+
+    def test_the_goal_carries_over_from_the_run_before(self) -> None:
+        self.start(goal="all tests pass", max_turns=7)
+        self.turn.signalled(SignalKind.NEED_HELP, "which?", None)
+        self.end()
+        self.miss(session_id=session(99), goal="")
+        told = self.resume()["subagent"]
+        self.assertEqual((told["goal"], told["max_turns"]), ("all tests pass", 7))
+
+    def test_a_kill_before_it_is_still_told_after_two_of_them(self) -> None:
+        self.start()
+        self.end(Outcome.KILLED, signal="SIGTERM")
+        self.miss(session_id=session(99))
+        self.miss(session_id=session(98))
+        self.assertEqual(self.resume()["previous_signal"], "SIGTERM")
+
+    def test_a_name_that_nobody_knew_is_looked_for_by_its_title_again(self) -> None:
+        self.miss(session_id=session(99))
+        self.assertIsNone(self.record()["session_id"])
+        self.resume()
+        self.assertEqual(self.turn.spec.resume, "alpha")
+
+    def test_another_failure_before_init_keeps_the_session_that_was_asked_for(self) -> None:
+        self.ended_run()
+        answer = self.continuing(session_id=session(99))
+        self.clock.advance(5)
+        self.successResultOf(answer)
+        self.turn.end(unborn("Not logged in"))
+        self.assertEqual(self.record()["session_id"], session(99))
+
+
 class AMiss(FleetCase):
     def test_it_is_this_calls_error_with_claudes_message_and_the_place_searched(self) -> None:
         self.ended_run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from twisted.internet.defer import Deferred, fail
+
 from hivesub.errors import ContinueFailed, HivesubError, NotRunning, StillRunning, Stopping, UnknownName
 from hivesub.records import Outcome, SignalKind
 from tests.runfakes import FleetCase, turn_end
@@ -22,6 +24,37 @@ class AnInterrupt(FleetCase):
         self.assertEqual((told["subagent"]["state"], told["escalated"]), ("killed", False))
         self.assertEqual(told["subagent"]["last_turn"]["signal"], "SIGINT")
         self.assertEqual((len(self.source.turns), self.clock.getDelayedCalls()), (1, []))
+
+    def test_what_earlier_turns_of_the_run_left_is_ended_before_it_is_answered(self) -> None:
+        self.start(goal="g")
+        mark = self.turn.mark
+        self.end()
+        self.assertEqual(self.turn.spec.run_mark, mark)
+        gone: Deferred[int] = Deferred()
+        self.patch(self.source, "end_left", lambda run_mark: gone if run_mark == mark else fail(KeyError(run_mark)))
+        answer = self.fleet.interrupt("alpha")
+        self.killed()
+        self.assertNoResult(answer)
+        gone.callback(1)
+        self.assertEqual(self.successResultOf(answer)["subagent"]["state"], "killed")
+
+    def test_what_they_left_and_does_not_go_holds_the_answer_up_for_10_s_at_most(self) -> None:
+        self.start()
+        self.patch(self.source, "end_left", lambda run_mark: Deferred())
+        answer = self.fleet.interrupt("alpha")
+        self.clock.advance(6)
+        self.killed()
+        self.assertNoResult(answer)
+        self.clock.advance(3.5)
+        self.successResultOf(answer)
+
+    def test_looking_for_what_they_left_may_fail_and_is_logged(self) -> None:
+        self.start()
+        self.patch(self.source, "end_left", lambda run_mark: fail(OSError("no /proc")))
+        answer = self.fleet.interrupt("alpha")
+        self.killed()
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+        self.successResultOf(answer)
 
     def test_it_says_that_it_escalated(self) -> None:
         self.start()

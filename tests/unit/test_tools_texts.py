@@ -147,6 +147,12 @@ class StatusTextTests(SynchronousTestCase):
     def test_a_missing_result_is_said_to_be_missing(self) -> None:
         self.assertIn("its turn wrote no result", told(ended("failed", "failed", "failed", result=None)))
 
+    def test_an_empty_result_is_no_quotation_of_nothing(self) -> None:
+        text = told(ended("killed", "killed", "killed", result=""))
+        self.assertTrue(
+            text.endswith("\nalpha has said nothing last yet: its turn wrote a result without a text."), text
+        )
+
 
 class ListTextTests(SynchronousTestCase):
     def test_several_are_a_line_each_below_the_counts(self) -> None:
@@ -207,6 +213,17 @@ class InterruptTextTests(SynchronousTestCase):
         text = interrupt_text({"subagent": one, "escalated": True})
         self.assertIn("did not go at the first signal; stronger ones had to follow.", text)
         self.assertIn("Detail: a good result had been written before.", text)
+
+    def test_what_was_killed_before_claude_had_begun_is_not_said_to_be_resumable(self) -> None:
+        for control, promised in (("unknown", False), ("connected", True)):
+            one = ended("killed", "killed", "killed", last={"signal": "SIGINT"}, control=control)
+            for text in (interrupt_text({"subagent": one, "escalated": False}), told(one)):
+                self.assertIs("`continue` resumes its session." in text, promised, text)
+                self.assertIs("`start` it anew." in text, not promised, text)
+
+    def test_a_run_that_ended_by_itself_meanwhile_is_not_said_to_be_cut_off(self) -> None:
+        text = interrupt_text({"subagent": ended("idle", "turn_ended"), "escalated": False})
+        self.assertNotIn("cut off", text)
 
     def test_an_interrupt_between_two_turns_names_no_signal(self) -> None:
         text = interrupt_text({"subagent": ended("killed", "killed", "finished"), "escalated": False})

@@ -151,6 +151,22 @@ class Command(Spawning):
         )
         self.assertTrue(config.startswith(f"--mcp-config={self.config_dir}/"))
 
+    def test_the_marks_of_a_runs_later_turns_begin_with_that_of_its_first(self) -> None:
+        first, _ = self.spawned()
+        later = [self.spawned(run_mark=first.mark)[0].mark for _ in range(2)]
+        self.assertTrue(all(mark.startswith(f"{first.mark}.") for mark in later), later)
+        self.assertNotEqual(*later)
+
+    def test_what_a_run_left_is_looked_for_by_its_mark(self) -> None:
+        asked: list[str] = []
+
+        def nobody(prefix: str) -> set[int]:
+            asked.append(prefix)
+            return set()
+
+        source = self.source_with(marked=nobody)
+        self.assertEqual((self.successResultOf(source.end_left("mark-1")), asked), (0, ["mark-1"]))
+
     def test_the_launcher_stands_just_before_claude(self) -> None:
         self.source = self.source_with(launcher=("srun", "-n1"))
         _, child = self.spawned()
