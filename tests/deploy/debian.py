@@ -13,8 +13,10 @@ _PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sb
 
 
 def need(program: str, package: str) -> str:
-    """The path of a program, brought where that is possible. Else the test fails, saying what to install."""
+    """The path of a program. Root on a Debian gets a missing one installed; for others the test fails and says what is
+    missing.
+    """
     try:
         return bring(lambda: shutil.which(program, path=_PLACES), [package])
-    except SystemExit as why:
-        pytest.fail(f"no {program}: {why}", pytrace=False)
+    except SystemExit as missing:
+        pytest.fail(str(missing), pytrace=False)
