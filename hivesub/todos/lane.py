@@ -1,6 +1,7 @@
 """The way to one sink: which todo is tried next, and when. Each sink has its own, so that a dead one holds up no other.
 
-One attempt at a time: a receiver that is down is asked by one todo, not by a thousand. Todos go oldest first, and
+As many attempts at a time as the sink says, and one since one failed: a receiver that is down is asked by one todo,
+not by a thousand. Todos go oldest first, and
 while nobody can be reached they keep that order. A todo that a receiver had and did not take (a 5xx, half an answer)
 goes behind those that failed less often, so that one that it can never take holds up none; its own wait grows besides
 the lane's.
@@ -43,7 +44,7 @@ class Lane:
     _waiting: dict[str, _Waiting] = field(init=False, factory=dict)
     _failures: int = field(init=False, default=0)
     _not_before: float = field(init=False, default=0.0)
-    _attempt: Deferred[Attempt] | None = field(init=False, default=None)
+    _in_flight: dict[str, Deferred[Attempt]] = field(init=False, factory=dict)
     _timer: IDelayedCall | None = field(init=False, default=None)
     _choosing: bool = field(init=False, default=False)
     _closed: bool = field(init=False, default=False)
@@ -53,7 +54,7 @@ class Lane:
     @property
     def busy(self) -> bool:
         """Whether an attempt is in flight or could be begun now."""
-        return self._attempt is not None or (not self._closed and self._due() is not None)
+        return bool(self._in_flight) or (not self._closed and self._due() is not None)
 
     def push(self, todo: RecordDict, age: str) -> None:
         """Line a todo up.
@@ -65,21 +66,25 @@ class Lane:
             self._go_on()
 
     def drop(self, todo_id: str) -> None:
-        """Forget a todo. An attempt in flight goes on."""
+        """Forget a todo. Its attempt in flight goes on."""
         self._waiting.pop(todo_id, None)
 
     def close(self) -> None:
-        """Begin no attempt any more, and give up the one in flight."""
+        """Begin no attempt any more, and give up those in flight."""
         self._closed = True
         self._set_timer(None)
-        if self._attempt is not None:
-            self._attempt.cancel()
+        for attempt in list(self._in_flight.values()):
+            attempt.cancel()
+
+    @property
+    def _room(self) -> bool:
+        return len(self._in_flight) < (1 if self._failures else self.sink.at_once)
 
     def _due(self) -> _Waiting | None:
         now = self._clock.seconds()
         if now < self._not_before:
             return None
-        due = (each for each in self._waiting.values() if each.due_at <= now)
+        due = (each for key, each in self._waiting.items() if each.due_at <= now and key not in self._in_flight)
         return min(due, key=lambda each: (each.failures, each.age), default=None)
 
     def _go_on(self) -> None:
@@ -89,11 +94,11 @@ class Lane:
             return
         self._choosing = True
         try:
-            while not self._closed and self._attempt is None and (due := self._due()) is not None:
+            while not self._closed and self._room and (due := self._due()) is not None:
                 self._try(due)
         finally:
             self._choosing = False
-        if not self._closed and self._attempt is None and self._waiting:
+        if not self._closed and not self._in_flight and self._waiting:
             next_due = min(each.due_at for each in self._waiting.values())
             self._set_timer(max(0.0, self._not_before - self._clock.seconds(), next_due - self._clock.seconds()))
         else:
@@ -105,11 +110,11 @@ class Lane:
         self._timer = None if seconds is None else self._clock.callLater(seconds, self._go_on)
 
     def _try(self, waiting: _Waiting) -> None:
-        self._attempt = attempt = maybeDeferred(self.sink.deliver, waiting.todo)
+        attempt = self._in_flight[waiting.todo["id"]] = maybeDeferred(self.sink.deliver, waiting.todo)
         attempt.addBoth(self._tried, waiting).addErrback(self._unexpected)
 
     def _tried(self, result: Attempt | Failure, waiting: _Waiting) -> None:
-        self._attempt = None
+        del self._in_flight[waiting.todo["id"]]
         if isinstance(result, Failure):
             if result.check(CancelledError):  # only `close` cancels; the todo is on disk
                 return
@@ -132,9 +137,10 @@ class Lane:
 
     def _postpone(self, waiting: _Waiting, attempt: Attempt) -> None:
         now = self._clock.seconds()
-        self._failures += 1
-        wait_s = self._backoff.wait_s(self._failures, attempt.retry_after_s)
-        self._not_before = now + wait_s
+        if now >= self._not_before:  # else it is one of several that failed together
+            self._failures += 1
+            self._not_before = now + self._backoff.wait_s(self._failures, attempt.retry_after_s)
+        wait_s = self._not_before - now
         if attempt.verdict is Verdict.FAILED:
             waiting.failures += 1
             waiting.due_at = now + self._backoff.wait_s(waiting.failures, attempt.retry_after_s)

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import define, evolve
 from twisted.application.service import Service
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -25,6 +25,7 @@ from hivesub.errors import AppendError
 from hivesub.interfaces import IOutbox
 from hivesub.records import RecordDict, TodoState
 from hivesub.todos.backoff import Backoff
+from hivesub.todos.disk import InOrder
 from hivesub.todos.lane import Lane
 from hivesub.todos.sinks import Attempt, ISink, Verdict
 from hivesub.todos.store import Kept, TodoStore
@@ -69,11 +70,10 @@ class Outbox(Service):
     ) -> None:
         self._store = store
         self._clock = clock
-        self._in_thread = in_thread
         self._stop_wait_s = stop_wait_s
         self._waiting_limit = waiting_limit
         self._entries: dict[str, _Entry] = {}
-        self._disk = DeferredLock()
+        self._disk = InOrder(in_thread)
         self._disk_calls = 0
         self._arriving = 0
         self._waiters: list[tuple[Callable[[], bool], Deferred[None]]] = []
@@ -202,8 +202,7 @@ class Outbox(Service):
         """Call a method of the store when those before it are done. Fires with what it gives, or None and a line in
         the log."""
         self._disk_calls += 1
-        done: Deferred[Any] = self._disk.run(self._in_thread, function, *args)
-        return done.addErrback(self._disk_failed, purpose).addBoth(self._disk_done)
+        return self._disk(function, *args).addErrback(self._disk_failed, purpose).addBoth(self._disk_done)
 
     def _disk_failed(self, failure: Failure, purpose: str) -> None:
         if failure.check(OSError, AppendError):

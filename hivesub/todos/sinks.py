@@ -27,6 +27,7 @@ from hivesub.appendfile import InThread, append_whole
 from hivesub.errors import AppendError, ConfigError
 from hivesub.records import RecordDict
 from hivesub.todos.backoff import retry_after_s
+from hivesub.todos.disk import InOrder
 from hivesub.todos.todo import todo_bytes
 
 TIMEOUT_S = 30.0
@@ -60,10 +61,11 @@ class Attempt:
 
 
 class ISink(Interface):
-    """Takes todos, one at a time."""
+    """Takes todos."""
 
     key: str = Attribute("Names the sink in the state directory: the same at each start, and no secret.")
     label: str = Attribute("Names the sink in logs: no secret.")
+    at_once: int = Attribute("How many attempts may be in flight while none fails.")
 
     def deliver(todo: RecordDict) -> Deferred[Attempt]:
         """Try once.
@@ -113,6 +115,7 @@ class UrlSink:
     :raises ConfigError: on a URL that cannot be used.
     """
 
+    at_once = 1
     _url: str = field(repr=False)
     _client: PostClient = field(kw_only=True, repr=False)
     _clock: IReactorTime = field(kw_only=True, repr=False)
@@ -251,11 +254,13 @@ class _Discard(TwistedProtocol):
 class FileSink:
     """Appends each todo as one line of JSON.
 
-    No bound in time: a second append beside one that is blocked would write the todo twice, so the lane waits.
+    No bound in time: a second append beside one that is blocked would write the todo twice, so the lane waits. Several
+    at once share a thread; one by one, each would cost the lane a turn or two of the reactor.
     """
 
     label: str
-    _in_thread: InThread = field(kw_only=True, repr=False)
+    at_once = 20
+    _in_thread: InThread = field(kw_only=True, repr=False, converter=InOrder)
 
     @property
     def key(self) -> str:

@@ -38,6 +38,7 @@ class FakeSink:
     answer: Callable[[str], Attempt | None] = lambda todo_id: DELIVERED
     seen: list[str] = field(factory=list)
     in_flight: list[Deferred[Attempt]] = field(factory=list)
+    at_once: int = 1
 
     @property
     def label(self) -> str:
@@ -203,6 +204,23 @@ class SeveralSinks(OutboxCase):
         right = FakeSink("url-right")
         self.outbox(right).startService()
         self.assertEqual((right.seen, self.on_disk()), (["a"], []))
+
+    def test_a_sink_that_takes_several_at_once_gets_them_until_one_fails(self) -> None:
+        answers: dict[str, Attempt | None] = {}
+        sink = FakeSink(answer=answers.get, at_once=3)
+        outbox = self.outbox(sink)
+        for second, name in enumerate("abcde"):
+            self.push(outbox, name, second)
+        self.assertEqual(sink.seen, ["a", "b", "c"])
+        sink.in_flight[1].callback(DELIVERED)
+        self.assertEqual(sink.seen, ["a", "b", "c", "d"])
+        for number in (0, 2, 3):
+            sink.in_flight[number].callback(UNREACHABLE)
+        # They failed together: that is one failure, and one asks first.
+        self.clock.advance(1)
+        self.assertEqual(sink.seen[4:], ["a"])
+        sink.in_flight[4].callback(DELIVERED)
+        self.assertEqual(sink.seen[5:], ["c", "d", "e"])
 
     def test_one_that_is_named_twice_gets_each_todo_once(self) -> None:
         sink = FakeSink()
