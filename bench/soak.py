@@ -284,6 +284,7 @@ def shorts(root: Path, runs: int) -> tuple[list[str], list[str]]:
             f"{runs} short runs, {AT_ONCE} at a time, in {ended - began:.1f} s: {runs / (ended - began):.0f} a second; "
             f"the daemon took {cpu / runs * 1e3:.1f} ms of CPU each"
         )
+        soak.say(f"{len(soak.ledger.entries) - len(soak.todos())} todos were still under way at the last run's end")
         soak.memory(watch.between(marks[min(REMEMBERED + 200, runs // 4)], ended), watch)
         return soak.settle(before), soak.told
 

@@ -41,12 +41,12 @@ session, seconds, end = sys.argv[1], float(sys.argv[2]), sys.argv[3]
 signal.signal(signal.SIGINT, signal.SIG_IGN if end == "stubborn" else signal.SIG_DFL)
 
 def line(size):
-    kind = random.choice(("assistant", "assistant", "user", "stream_event"))
+    kind = random.choice(("assistant", "assistant", "user"))
     event = {"type": kind, "message": {"content": [{"type": "text", "text": "häufig " * (size // 12)}]}}
-    return json.dumps(event).encode() + b"\n"
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 lines = [line(size) for size in [200] * 1500 + [2000] * 150 + [30000] * 5 + [150000, 300000]]
-lines += [b"\n", b"no json\n", b'{"type":"system","subtype":"status","status":null}\n'] * 5
+lines += [b"\n", b"no json\n", b'{"type":"system","subtype":"status","status":null}\n'] * 2
 random.shuffle(lines)
 cycle = memoryview(b"".join(lines))
 
@@ -59,10 +59,10 @@ while passed < seconds:
     passed = min(seconds, time.monotonic() - began)
     while written < passed * RATE:
         at = written % len(cycle)
-        piece = cycle[at:at + min(65536, int(passed * RATE) - written + 1)]
+        piece = cycle[at:at + min(262144, int(passed * RATE) - written + 1)]
         write(piece)
         written += len(piece)
-    time.sleep(0.1)
+    time.sleep(0.2)
 at = written % len(cycle)
 rest = bytes(cycle[at:])
 write(rest[:rest.index(b"\n") + 1])
