@@ -12,6 +12,9 @@ from typing import Any
 
 from attrs import field, frozen
 
+DEFAULT_MAX_TURNS = 5
+"""The turns of a goal that was given without `max_turns` (spec 3.1)."""
+
 
 class Outcome(StrEnum):
     """What was observed of a turn's end (spec section 1)."""

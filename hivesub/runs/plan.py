@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hivesub.errors import BadRequest
+from hivesub.records import DEFAULT_MAX_TURNS
 from hivesub.runs.history import History
 from hivesub.runs.report import resolve_report_path
 from hivesub.runs.run import Run
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from hivesub.records import ContinueRequest, StartRequest, TurnEnd
 
-DEFAULT_MAX_TURNS = 5
 _MISS = re.compile(r"No conversation found with session ID|does not match any session title", re.IGNORECASE)
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason
+from hivesub.wording import UNVERIFIED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hivesub.records import Signal, TurnEnd
-
-SELF_REPORTED = "self-reported, not verified"
 
 
 def after_turn(
@@ -69,7 +68,7 @@ def _signalled(last: Signal) -> StopReason:
     if last.kind is SignalKind.NEED_HELP:
         return StopReason(kind=StopKind.NEED_HELP, message=last.message)
     said = f": {last.message}" if last.message else ""
-    return StopReason(kind=StopKind.GOAL_REACHED, message=f"goal reached ({SELF_REPORTED}){said}")
+    return StopReason(kind=StopKind.GOAL_REACHED, message=f"goal reached ({UNVERIFIED}){said}")
 
 
 def state_after(stop: StopReason, outcome: Outcome | None, *, interrupted: bool = False) -> State:

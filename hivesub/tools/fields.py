@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hivesub.errors import BadRequest
-from hivesub.records import ContinueRequest, StartRequest
+from hivesub.records import DEFAULT_MAX_TURNS, ContinueRequest, StartRequest
 from hivesub.tools.arguments import Fields
 from hivesub.tools.kinds import Amount, Flag, Kind, Text, Whole
 
-DEFAULT_MAX_TURNS = 5
 MAX_PROMPT_BYTES = 2 * 1024 * 1024
 MAX_WAIT_S = 50
 _MAX_IDLE_S = 7 * 24 * 3600
