@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
@@ -224,5 +225,10 @@ class DirectoryTests(SettingsTestCase):
 class DocumentationTests(SynchronousTestCase):
     def test_both_tables_of_the_reference_page_have_a_row_for_every_option(self) -> None:
         page = (Path(__file__).parents[2] / "docs" / "reference" / "options.md").read_text()
-        rows = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `--")]
+        rows = [
+            name
+            for line in page.splitlines()
+            if line.startswith("| `--")
+            for name in re.findall(r"`(--[a-z-]+)`", line.split("|")[1])
+        ]
         self.assertEqual(rows, [f"--{name}" for name, _ in OPTIONS] * 2)
