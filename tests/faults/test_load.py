@@ -14,14 +14,14 @@ from tests.faults.world import Table
 
 
 def test_children_that_stream_while_others_start_and_stop_lose_no_outcome(tmp_path: Path, table: Table) -> None:
-    lost, told = streams(tmp_path, children=12, seconds=4.0)
-    table.note("12 children at 1 MB/s while 15 clients poll, start and interrupt", 1, lost=len(lost), said=told[-1:])
+    lost, told = streams(tmp_path, children=10, seconds=3.0)
+    table.note("10 children at 1 MB/s while 15 clients poll, start and interrupt", 1, lost=len(lost), said=told[-1:])
     assert lost == []
 
 
 def test_short_runs_in_a_row_leave_nothing_behind(tmp_path: Path, table: Table) -> None:
-    lost, told = shorts(tmp_path, runs=120)
-    table.note("120 short runs, six at a time", 1, lost=len(lost), said=told[-1:])
+    lost, told = shorts(tmp_path, runs=80)
+    table.note("80 short runs, six at a time", 1, lost=len(lost), said=told[-1:])
     assert lost == []
 
 
