@@ -194,8 +194,8 @@ class Usage:
 
 
 @frozen(kw_only=True)
-class StartRequest:
-    """The arguments of `start`, checked (spec 3.1). `max_turns` is None without a goal."""
+class RunRequest:
+    """What a call that sets a run going can say, checked. None means "not given"."""
 
     name: str
     prompt: str = field(repr=False)
@@ -211,21 +211,15 @@ class StartRequest:
 
 
 @frozen(kw_only=True)
-class ContinueRequest:
-    """The arguments of `continue`, checked (spec 3.2). None means "not given"; `goal` "" asks for a single turn."""
+class StartRequest(RunRequest):
+    """The arguments of `start` (spec 3.1). `max_turns` is None without a goal."""
 
-    name: str
-    prompt: str = field(repr=False)
-    dir: str | None = None
+
+@frozen(kw_only=True)
+class ContinueRequest(RunRequest):
+    """The arguments of `continue` (spec 3.2). `goal` "" asks for a single turn."""
+
     session_id: str | None = None
-    goal: str | None = None
-    max_turns: int | None = None
-    report_file: str | None = None
-    model: str | None = None
-    effort: str | None = None
-    max_budget_usd: float | None = None
-    idle_timeout_s: float | None = None
-    request_key: str | None = None
 
 
 RecordDict = dict[str, Any]

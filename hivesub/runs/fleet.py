@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
     from hivesub.interfaces import IRedactor, ITurnSource
-    from hivesub.records import ContinueRequest, RecordDict, SignalKind, StartRequest
+    from hivesub.records import ContinueRequest, RecordDict, RunRequest, SignalKind, StartRequest
     from hivesub.runs.ending import Ending
     from hivesub.runs.roster import Subagent
     from hivesub.runs.run import Run
@@ -222,16 +222,14 @@ class Fleet:
                 "Wait with `status` until one ends, or `interrupt` one"
             )
 
-    def _keyed(
-        self, tool: str, request: StartRequest | ContinueRequest, work: Callable[[], Deferred[RecordDict]]
-    ) -> Deferred[RecordDict]:
+    def _keyed(self, tool: str, request: RunRequest, work: Callable[[], Deferred[RecordDict]]) -> Deferred[RecordDict]:
         key = request.request_key
         if key is None:
             return work()
         return Deferred.fromCoroutine(self._answer_once(tool, key, request, work))
 
     async def _answer_once(
-        self, tool: str, key: str, request: StartRequest | ContinueRequest, work: Callable[[], Deferred[RecordDict]]
+        self, tool: str, key: str, request: RunRequest, work: Callable[[], Deferred[RecordDict]]
     ) -> RecordDict:
         def made_or_new() -> Deferred[RecordDict]:
             known = self._roster.get(request.name)
@@ -240,7 +238,7 @@ class Fleet:
 
         return await self._once.join((tool, request.name, key), request, made_or_new)
 
-    async def _repeat(self, kept: KeptCall, request: StartRequest | ContinueRequest) -> RecordDict:
+    async def _repeat(self, kept: KeptCall, request: RunRequest) -> RecordDict:
         """Answer with the run already made. Where its first caller gave up, it may not have come about yet."""
         check_same(kept.request, request)
         attempt = self._attempts.get(request.name)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from twisted.python.failure import Failure
 
-    from hivesub.records import ContinueRequest, RecordDict, StartRequest
+    from hivesub.records import RecordDict, RunRequest
 
 
 @define(eq=False)
 class _Flight:
-    request: StartRequest | ContinueRequest
+    request: RunRequest
     work: Deferred[RecordDict] | None = None
     waiters: list[Deferred[RecordDict]] = field(factory=list)
 
@@ -42,7 +42,7 @@ class _Flight:
                 waiter.callback(answer)
 
 
-def check_same(kept: StartRequest | ContinueRequest, request: StartRequest | ContinueRequest) -> None:
+def check_same(kept: RunRequest, request: RunRequest) -> None:
     """Compare a retry with the call that its key names.
 
     :raises RequestKeyReused: when they differ.
@@ -61,7 +61,7 @@ class Once:
         self._flights: dict[Hashable, _Flight] = {}
 
     def join(
-        self, ident: Hashable, request: StartRequest | ContinueRequest, work: Callable[[], Deferred[RecordDict]]
+        self, ident: Hashable, request: RunRequest, work: Callable[[], Deferred[RecordDict]]
     ) -> Deferred[RecordDict]:
         """The answer of the one call under way for this identity, begun now if there is none.
 

@@ -14,7 +14,7 @@ from hivesub.errors import UnknownName
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hivesub.records import ContinueRequest, RecordDict, StartRequest
+    from hivesub.records import RecordDict, RunRequest
     from hivesub.runs.run import Run
 
 REMEMBERED = 1000
@@ -27,7 +27,7 @@ KEPT_KEYS = 20
 class KeptCall:
     """A call that bore a key: the run that it made, and what its answer tells beside the record."""
 
-    request: StartRequest | ContinueRequest
+    request: RunRequest
     run: Run
     beside: RecordDict
 

@@ -1,0 +1,205 @@
+"""The object graph: what is built from what, out of the settings. Nothing here listens, spawns or waits; `service` is
+what lets it live.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import uuid
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from hivesub.address import Address
+from hivesub.appendfile import DaemonThreads
+from hivesub.errors import ConfigError
+from hivesub.redact import Redactor
+from hivesub.runs.ending import Ending
+from hivesub.runs.fleet import Fleet
+from hivesub.runs.overlook import Overlook
+from hivesub.runs.report import ReportFile
+from hivesub.runs.tokens import Tokens
+from hivesub.secretvalues import environment_secrets, url_secrets
+from hivesub.todos.outbox import Outbox
+from hivesub.todos.sinks import make_sink
+from hivesub.todos.store import TodoStore
+from hivesub.tools.control import control_server
+from hivesub.tools.subagent import subagent_server
+from hivesub.turns.claude import Claude
+from hivesub.turns.command import child_environment, config_dir, find_wrappers
+from hivesub.turns.limits import descriptor_limit
+from hivesub.turns.mcpconfig import Servers, read_servers
+from hivesub.turns.source import TurnSource
+from hivesub.turns.toolset import resolve_tools
+from hivesub.web.guard import Bearer, HostRule
+from hivesub.web.mcp import McpApp
+from hivesub.web.metrics import Metrics
+from hivesub.web.page.resource import page_resources
+from hivesub.web.site import BoundedSite
+from hivesub.web.tree import Tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hivesub.options import Settings
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@frozen(kw_only=True)
+class Parts:
+    """What a daemon consists of, built but not started."""
+
+    settings: Settings
+    redactor: Redactor
+    tools: tuple[str, ...]
+    hosts: HostRule
+    bearer: Bearer | None
+    claude: Claude
+    outbox: Outbox
+    fleet: Fleet
+    agent: McpApp
+    control: McpApp
+    tree: Tree
+    site: BoundedSite
+    address: Address
+
+
+def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
+    """Build everything from the settings.
+
+    :param reactor: the asyncio reactor.
+    :raises ConfigError: when what the options name cannot be used; the text names the option.
+    """
+    tools = resolve_tools(tools=settings.tools, tool_groups=settings.tool_groups, environ=settings.environ)
+    servers = _read_servers(settings)
+    bearer = Bearer(settings.auth_token) if settings.auth_token is not None else None
+    # A child gets the daemon's environment, so that its errors may show what is in it.
+    redactor = Redactor(servers.secrets | environment_secrets(settings.environ))
+    if settings.auth_token is not None:
+        redactor.add(settings.auth_token)
+    for todo in settings.todos:
+        for secret in url_secrets(todo) if isinstance(todo, str) else ():
+            redactor.add(secret)
+    hosts = HostRule(settings.public_url)
+    address = Address(settings.public_url)
+    tokens = Tokens(redactor)
+    threads = DaemonThreads(reactor)
+    descriptors = descriptor_limit()
+    descriptors.lift()
+    claude = Claude(
+        reactor,
+        reactor,
+        path=settings.claude,
+        environ=child_environment(settings.environ, mark=f"{state_mark}-probe"),
+        prefix=settings.launcher,
+    )
+    posts = any(isinstance(todo, str) for todo in settings.todos)
+    client: Any = _http_client(reactor) if posts else None
+    outbox = Outbox(
+        store=TodoStore(settings.state_dir),
+        sinks=[
+            make_sink(str(todo), base_dir=str(settings.dir), client=client, clock=reactor, in_thread=threads)
+            for todo in settings.todos
+        ],
+        clock=reactor,
+        in_thread=threads,
+        random=random.random,
+    )
+    source = TurnSource(
+        reactor,
+        reactor,
+        now=_now,
+        claude=claude,
+        wrappers=find_wrappers(settings.environ.get("PATH")),
+        launcher=settings.launcher,
+        environ=settings.environ,
+        servers=servers,
+        config_dir=str(config_files(settings, state_mark)),
+        tokens=tokens,
+        redactor=redactor,
+        signal_url=lambda token: f"{address.base_url}/signal/mcp/{token}",
+        new_mark=lambda: f"{state_mark}-{secrets.token_hex(8)}",
+        spawned=descriptors.give_back,
+    )
+    ending = Ending(
+        report=ReportFile(clock=reactor, in_thread=threads),
+        outbox=outbox,
+        now=_now,
+        redact=redactor.redact,
+        new_id=_new_uuid,
+    )
+    fleet = Fleet(
+        source=source,
+        clock=reactor,
+        now=_now,
+        redactor=redactor,
+        ending=ending,
+        tools=tools,
+        default_dir=settings.dir,
+        max_running=settings.max_running,
+        config_dir=config_dir(settings.environ),
+        new_session_id=_new_uuid,
+    )
+    agent = McpApp(subagent_server(fleet))
+    control = McpApp(control_server())
+    overlook = Overlook(
+        fleet.runs, tally=ending.tally, clock=reactor, redact=redactor.redact, max_running=settings.max_running
+    )
+    tree = Tree(
+        agent=agent,
+        control=control,
+        tokens=tokens,
+        hosts=hosts,
+        bearer=bearer,
+        clock=reactor,
+        pages={**page_resources(overlook, _now, reactor), "/metrics": Metrics(overlook)},
+    )
+    return Parts(
+        settings=settings,
+        redactor=redactor,
+        tools=tools,
+        hosts=hosts,
+        bearer=bearer,
+        claude=claude,
+        outbox=outbox,
+        fleet=fleet,
+        agent=agent,
+        control=control,
+        tree=tree,
+        site=BoundedSite(tree.resource(), reactor),
+        address=address,
+    )
+
+
+def config_files(settings: Settings, state_mark: str) -> Path:
+    """Where this daemon's MCP config files go: of its own, as two daemons may share a runtime directory."""
+    return settings.runtime_dir / f"mcp-{state_mark}"
+
+
+def _http_client(reactor: Any) -> Any:
+    # Imported only where todos are posted: every start would wait for it otherwise.
+    import treq.client
+    from twisted.web.client import Agent, HTTPConnectionPool
+
+    return treq.client.HTTPClient(Agent(reactor, pool=HTTPConnectionPool(reactor, persistent=False)))
+
+
+def _new_uuid() -> str:
+    return str(uuid.uuid4())
+
+
+def _read_servers(settings: Settings) -> Servers:
+    path = settings.mcp_servers
+    if path is None:
+        return Servers()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"--mcp-servers: {path} cannot be read: {why}") from None
+    return read_servers(text, f"--mcp-servers: {path}")
