@@ -11,6 +11,7 @@ from twisted.internet import reactor
 
 from tests.realclaude.model import ScriptedModel
 from tests.support.agent import pause
+from tests.support.daemon import Daemon
 
 STAYS = "tail -f /dev/null"
 """A command that stays: claude's Bash tool refuses a bare `sleep 300`."""
@@ -33,6 +34,16 @@ async def spawned_by(model: ScriptedModel, marker: str) -> dict[str, Any]:
     requests = await eventually(lambda: model.requests_for(marker))
     assert requests, f"claude asked nothing for {marker}"
     return dict(requests[0])
+
+
+async def todos_of(daemon: Daemon, count: int = 1) -> list[dict[str, Any]]:
+    """The todos in the daemon's file, once there are so many: they are written after the run has ended."""
+
+    def written() -> list[str]:
+        return daemon.todos.read_text().splitlines() if daemon.todos.exists() else []
+
+    await eventually(lambda: len(written()) >= count)
+    return [json.loads(line) for line in written()]
 
 
 async def gone(pids: Iterable[int]) -> bool:

@@ -9,6 +9,7 @@ from pathlib import Path
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
+from tests.e2e.scenes import todos_of
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import say, use
 from tests.support.agent import Agent
@@ -64,7 +65,7 @@ async def test_an_agent_starts_a_subagent_follows_it_and_finds_its_todo(
     assert "finished" in results[1]
     record = await agent.record("scout")
     assert record["state"] == "idle"
-    (todo,) = [json.loads(line) for line in daemon.todos.read_text().splitlines()]
+    (todo,) = await todos_of(daemon)
     assert todo["subagent"]["name"] == "scout"
 
 

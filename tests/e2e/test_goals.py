@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from twisted.internet import reactor
 
-from tests.e2e.scenes import eventually, prompts_to, spawned_by
+from tests.e2e.scenes import eventually, prompts_to, spawned_by, todos_of, told
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, say, use
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
 
 GOAL = "the file notes.txt\nholds «three» lines"
-
-
-def todos(daemon: Daemon) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in daemon.todos.read_text().splitlines()] if daemon.todos.exists() else []
 
 
 async def test_a_goal_that_is_never_reported_reached_runs_to_the_cap(
@@ -45,7 +40,7 @@ async def test_a_goal_that_is_never_reported_reached_runs_to_the_cap(
     report = (daemon.work / "report.md").read_text()
     assert "harness limit" in report
     assert "Turn 3 of 3" in report
-    (todo,) = await eventually(lambda: todos(daemon))
+    (todo,) = await todos_of(daemon)
     assert "never reported reached" in todo["body"]
 
 
@@ -67,7 +62,7 @@ async def test_goal_reached_in_turn_two_stops_the_run_as_a_claim(
     ]
     assert record["state"] == "idle"
     assert record["control"] == "connected"
-    (todo,) = await eventually(lambda: todos(daemon))
+    (todo,) = await todos_of(daemon)
     for surface in (agent.texts[-1], todo["body"], (daemon.work / "report.md").read_text()):
         assert "self-reported, not verified" in surface
     continued = await agent.call("continue", name="alpha", prompt="marker-goal: one more thing")
@@ -91,7 +86,7 @@ async def test_need_help_blocks_and_a_continue_answers_it_with_a_fresh_budget(
     assert (record["turn"], record["max_turns"]) == (1, 2)
     assert record["stop_reason"]["kind"] == "goal_reached"
     assert record["session_id"] == blocked["session_id"]
-    blocked_todo, done_todo = await eventually(lambda: todos(daemon) if len(todos(daemon)) == 2 else None)
+    blocked_todo, done_todo = await todos_of(daemon, 2)
     assert blocked_todo["subagent"]["state"] == "blocked"
     assert done_todo["subagent"]["state"] == "idle"
 
@@ -137,7 +132,7 @@ async def test_a_subagent_reaches_neither_another_ones_config_nor_its_dead_url(
         assert (await agent.record("victim"))["signals"] == []
         token = url.rpartition("/")[2]
         assert token not in daemon.log_text()
-        assert token not in daemon.todos.read_text()
+        assert token not in told(await todos_of(daemon, 3))
     finally:
         daemon.end()
 

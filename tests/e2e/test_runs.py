@@ -11,7 +11,7 @@ import psutil
 import pytest
 from twisted.internet import reactor
 
-from tests.e2e.scenes import STAYS, gone, spawned_by
+from tests.e2e.scenes import STAYS, gone, spawned_by, todos_of
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, overflow, refuse, say, use
 from tests.support.agent import Agent, ToolError, pause
@@ -36,7 +36,7 @@ async def test_a_started_subagent_finishes_and_its_todo_is_in_the_file(
     assert record["usage"]["cost_usd"] > 0
     said = await agent.record("alpha", result=True)
     assert said["result"] == "the answer is 4"
-    (todo,) = [json.loads(line) for line in daemon.todos.read_text().splitlines()]
+    (todo,) = await todos_of(daemon)
     assert todo["kind"] == "subagent_run_ended"
     assert todo["subagent"]["last_turn"]["outcome"] == "finished"
 
