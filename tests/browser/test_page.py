@@ -192,9 +192,14 @@ class TestThatItLives:
         def look(page: Any) -> None:
             page.goto(f"{daemon.url}/")
             # From here on nothing is answered.
-            page.route("**/*", lambda route: None)
+            held: list[Any] = []
+            page.route("**/*", lambda route: held.append(route))
             age = page.locator("#row-ticks .age")
             expect(age).not_to_have_text(age.inner_text(), timeout=WAIT_MS)
+            # What is held for good is a task of Playwright's that is never done.
+            for route in held:
+                route.continue_()
+            page.unroute_all(behavior="ignoreErrors")
 
         await window.look(look)
         await calls.call("interrupt", name="ticks")
