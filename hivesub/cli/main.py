@@ -188,6 +188,8 @@ def _tell(console: Console, arguments: argparse.Namespace, answer: RecordDict) -
         for note in ("replaced_session_id", "previous_signal", "escalated"):
             if answer.get(note):
                 console.print(f"{note.replace('_', ' ')}: {answer[note]}", style="yellow")
+        if not answer.get("under_way", True):
+            console.print("not under way yet: claude has not said that it resumed the session", style="yellow")
         console.print(card(answer["subagent"]))
     elif arguments.name is not None:
         console.print(card(answer["subagents"][0]))

@@ -126,7 +126,7 @@ class Fleet:
         attempt = self._begin(run, held=False)
         self._keep("start", KeptCall(request, run, beside))
         await attempt.launch()
-        return {"subagent": self._record(run), **beside}
+        return self._told(run, beside)
 
     async def _continue(self, request: ContinueRequest) -> RecordDict:
         called_at = self._clock.seconds()
@@ -152,7 +152,7 @@ class Fleet:
                 raise ContinueFailed(self._redact(f"claude was killed before its turn was under way: {end.detail}"))
             raise ContinueFailed(self._redact(continue_error(run, end, self._config_dir)))
         self._tally.resume.observe(self._clock.seconds() - called_at)
-        return {"subagent": self._record(run), **beside}
+        return self._told(run, beside)
 
     async def _status(self, name: str | None, wait_s: float, result: bool) -> RecordDict:
         asked = [self._roster.known(name).run] if name is not None else self._roster.runs()
@@ -247,7 +247,7 @@ class Fleet:
                 await attempt.launched()
             if kept.run.resume is not None:
                 await attempt.under_way()
-        return {"subagent": self._record(kept.run), **kept.beside}
+        return self._told(kept.run, kept.beside)
 
     def _keep(self, tool: str, call: KeptCall) -> None:
         """Keep a call that bears a key from the first: its caller may give up before the answer, and come again."""
@@ -314,6 +314,13 @@ class Fleet:
 
     def _record(self, run: Run, *, result: bool = False, goal_limit: int | None = None) -> RecordDict:
         return record(run, seconds=self._clock.seconds(), redact=self._redact, goal_limit=goal_limit, result=result)
+
+    def _told(self, run: Run, beside: RecordDict) -> RecordDict:
+        """The answer of the call that made a run; a session that claude has not taken up yet is not called resumed."""
+        answer: RecordDict = {"subagent": self._record(run), **beside}
+        if run.resume is not None and not run.over and run.turn_number == 1 and run.turn and run.turn.init is None:
+            answer["under_way"] = False
+        return answer
 
     def _list(self, result: bool) -> RecordDict:
         runs = self._roster.runs()

@@ -90,7 +90,9 @@ def _answer(properties: dict[str, Any], *optional: str) -> dict[str, Any]:
 
 
 START_ANSWER = _answer({**_SUBAGENT, "replaced_session_id": _TEXT_OR_NULL}, "replaced_session_id")
-CONTINUE_ANSWER = _answer({**_SUBAGENT, "previous_signal": _TEXT_OR_NULL}, "previous_signal")
+CONTINUE_ANSWER = _answer(
+    {**_SUBAGENT, "previous_signal": _TEXT_OR_NULL, "under_way": {"const": False}}, "previous_signal", "under_way"
+)
 STATUS_ANSWER = _answer(
     {
         "subagents": {"type": "array", "items": {"$ref": "#/$defs/record"}},

@@ -21,6 +21,7 @@ from hivesub.wording import (
 _LISTED_MESSAGE_CHARS = 200
 _LISTED_RESULT_CHARS = 2_000
 _WATCH = "It works by itself from here: a todo comes when the run ends, and `status` with `wait_s` waits for that."
+_NOT_TAKEN_UP = "Claude has not said yet that it resumed the session: whether it could is told when the run ends."
 
 _NEXT_BY_KIND = {
     StopKind.TURN_ENDED: "`continue` gives it another prompt.",
@@ -52,7 +53,13 @@ def continue_text(answer: RecordDict) -> str:
         if signal
         else ""
     )
-    return _sentences(_begun(record, "continued"), killed, _WATCH if _runs(record) else "")
+    taken_up = answer.get("under_way", True)
+    return _sentences(
+        _begun(record, "continued" if taken_up else "started"),
+        "" if taken_up else _NOT_TAKEN_UP,
+        killed,
+        _WATCH if _runs(record) else "",
+    )
 
 
 def interrupt_text(answer: RecordDict) -> str:

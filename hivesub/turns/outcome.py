@@ -65,6 +65,7 @@ def judge(
     lingered_result: Result | None = None,
     no_tools: bool = False,
     asked_tools: tuple[str, ...] = (),
+    survivors: int = 0,
 ) -> TurnEnd:
     """The end of a turn, from what was seen of it.
 
@@ -80,6 +81,7 @@ def judge(
     :param lingered: it was ended by us since it stayed after its result.
     :param lingered_result: the result it had then: what it writes under our signals does not count. None: the last one.
     :param no_tools: it was ended by us since `init` listed none of `asked_tools`, the built-ins asked for.
+    :param survivors: how many processes that it started were still there after our SIGKILL.
     """
     result = lingered_result if lingered and lingered_result is not None else stream.result
     observed = _Observed(
@@ -99,7 +101,7 @@ def judge(
         outcome=verdict.outcome,
         signal=verdict.signal,
         exit_code=exit_code,
-        detail=_cut(redact(verdict.detail), DETAIL_LIMIT),
+        detail=_detail(redact(verdict.detail), survivors),
         ended_at=ended_at,
         under_way=stream.inits > 0,
         error=_cut(redact(verdict.error), DETAIL_LIMIT),
@@ -238,6 +240,17 @@ def _stderr_part(observed: _Observed, unless: str = "") -> list[str]:
     if not tail or tail.removeprefix("Error:").strip() == unless.removeprefix("Error:").strip():
         return []
     return [f"stderr: {tail if len(tail) <= _STDERR_SHARE else '…' + tail[1 - _STDERR_SHARE :]}"]
+
+
+def _detail(said: str, survivors: int) -> str:
+    left = ""
+    if survivors:
+        what = "1 process that it started was" if survivors == 1 else f"{survivors} processes that it started were"
+        left = f"{what} still there after SIGKILL"
+    # Not cut off with the rest: it is what somebody has to act on.
+    return "; ".join(
+        filter(None, [_cut(said, DETAIL_LIMIT - len(left) - 2) if left else _cut(said, DETAIL_LIMIT), left])
+    )
 
 
 def _cut(text: str, limit: int) -> str:

@@ -298,6 +298,7 @@ class Turn(ProcessProtocol):
             lingered_result=self._lingered_result,
             no_tools=self._no_tools,
             asked_tools=self.spec.tools,
+            survivors=self._ladder.survivors,
             ended_at=self._now(),
             redact=self._redact,
         )

@@ -102,6 +102,15 @@ class TheHold(FleetCase):
         self.assertEqual(self.successResultOf(interrupted)["subagent"]["state"], "killed")
         self.assertEqual((self.record(), len(self.outbox.todos)), (before, 1))
 
+    def test_an_answer_after_the_cap_says_that_claude_has_said_nothing(self) -> None:
+        self.ended_run()
+        answer = self.continuing(request_key="k")
+        self.clock.advance(5)
+        self.assertIs(self.successResultOf(answer)["under_way"], False)
+        again = self.continuing(request_key="k")
+        self.turn.begin(init())
+        self.assertNotIn("under_way", self.successResultOf(again))
+
     def test_an_interrupt_before_its_process_exists_ends_it(self) -> None:
         self.source.hold = True
         answer = self.continuing()

@@ -82,6 +82,7 @@ class AnswerSchemaTests(SynchronousTestCase):
             (schemas.START_ANSWER, {"subagent": record(), "replaced_session_id": OLD_SESSION}),
             (schemas.CONTINUE_ANSWER, {"subagent": record()}),
             (schemas.CONTINUE_ANSWER, {"subagent": record(), "previous_signal": "SIGKILL"}),
+            (schemas.CONTINUE_ANSWER, {"subagent": record(), "under_way": False}),
             (schemas.STATUS_ANSWER, {"subagents": [record()]}),
             (schemas.STATUS_ANSWER, {"subagents": [], "counts": {"running": 0}}),
             (schemas.INTERRUPT_ANSWER, {"subagent": ended("killed", "killed", "killed"), "escalated": True}),

@@ -50,6 +50,12 @@ class ContinueTextTests(SynchronousTestCase):
         self.assertIn("Its previous turn was killed by SIGKILL: it did not finish", text)
         self.assertIn("may be cut off in the middle", text)
 
+    def test_a_session_that_claude_has_not_taken_up_yet_is_not_called_continued(self) -> None:
+        text = continue_text({"subagent": record(turn=1), "under_way": False})
+        self.assertIn(f"alpha: started (session {SESSION}, pid 4711) in /srv/work.", text)
+        self.assertIn("Claude has not said yet that it resumed the session", text)
+        self.assertNotIn("continued", text)
+
     def test_a_session_that_is_not_known_yet_is_said_to_be(self) -> None:
         self.assertIn("(session not known yet, pid 4711)", continue_text({"subagent": record(session_id=None)}))
 

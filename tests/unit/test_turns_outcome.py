@@ -189,6 +189,13 @@ class DetailTests(SynchronousTestCase):
         self.assertEqual(len(none.detail), DETAIL_LIMIT)
         self.assertTrue(none.detail.endswith("(cut)"))
 
+    def test_what_outlived_our_last_signal_is_told_however_long_the_rest_is(self) -> None:
+        long = end(INIT, {**API_ERROR, "result": "x" * 5000}, exit_code=1, stderr_tail="y" * 5000, survivors=3)
+        self.assertTrue(long.detail.endswith("; 3 processes that it started were still there after SIGKILL"))
+        self.assertLessEqual(len(long.detail), DETAIL_LIMIT)
+        alone = end(INIT, GOOD, survivors=1)
+        self.assertEqual(alone.detail, "1 process that it started was still there after SIGKILL")
+
     def test_secrets_are_replaced_before_anything_is_cut(self) -> None:
         secret = "hunter2-hunter2"
 

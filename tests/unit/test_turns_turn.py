@@ -482,6 +482,13 @@ class Ending(TurnTestCase):
         self.pass_s(3.5)
         self.assertEqual((self.kin.left, self.end().outcome), (0, Outcome.KILLED))
 
+    def test_what_outlived_sigkill_is_told(self) -> None:
+        self.kin.left = 2
+        self.kin.hears = set()
+        self.child.die(KILL)
+        self.pass_s(60)
+        self.assertTrue(self.end().detail.endswith("; 2 processes that it started were still there after SIGKILL"))
+
     def test_what_a_finished_or_failed_turn_left_running_is_left_alone(self) -> None:
         for code, outcome in ((0, Outcome.FINISHED), (1, Outcome.FAILED)):
             self.spawn()
