@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 _NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|COOKIE|AUTHORIZATION|(^|_)PAT)$", re.IGNORECASE)
+# A part of a path that no person chose: webhooks have their key there.
+_KEYLIKE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~-]{16,}")
 _HEADERS_VARIABLE = "ANTHROPIC_CUSTOM_HEADERS"
 
 
@@ -34,10 +36,13 @@ def environment_secrets(environ: Mapping[str, str]) -> set[str]:
 
 
 def url_secrets(url: str) -> set[str]:
-    """The user name and password of a URL, and the values of its query: each may be a key."""
+    """The user name and password of a URL, the values of its query, and the parts of its path that look random: each
+    may be a key.
+    """
     try:
         parts = urlsplit(url)
         found = {part for part in (parts.username, parts.password) if part}
+        found |= {part for part in parts.path.split("/") if _KEYLIKE.fullmatch(unquote(part))}
         found |= {unquote(part) for part in found} | {value for _, value in parse_qsl(parts.query)}
     except ValueError:
         return set()

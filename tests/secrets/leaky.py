@@ -23,6 +23,9 @@ from hivesub.standin import deeds, main, speech
 
 def leak(play, where):
     known = [os.environ.get(name, "") for name in ("ANTHROPIC_API_KEY", "HTTPS_PROXY", "ANTHROPIC_CUSTOM_HEADERS")]
+    # The daemon's own, which a process of the same user can read.
+    with open("/proc/" + str(os.getppid()) + "/environ") as environ:
+        known += [each for each in environ.read().split("\\0") if each.startswith("HIVESUB_TODO=")]
     for server in play.servers:
         known += [server.url, server.url.rpartition("/")[2], *server.headers.values()]
     spelled = [*known, json.dumps(known), repr(known), *(urllib.parse.quote(each, safe="") for each in known)]

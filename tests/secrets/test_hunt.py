@@ -29,6 +29,7 @@ SERVER_QUERY = "MARKurlquery1"
 HIDDEN = "MARKhidden-not-shared"
 TODO_PASSWORD = "MARKtodopassword"
 TODO_QUERY = "MARKtodoquery1"
+TODO_PATH = "MARKtodopath00112233"
 MARKS = {
     "MARKapikey": "the API key",
     PROXY_PASSWORD: "the proxy's password",
@@ -40,6 +41,7 @@ MARKS = {
     HIDDEN: "a header that is not shared",
     TODO_PASSWORD: "the password of a todo URL",
     TODO_QUERY: "the query of a todo URL",
+    TODO_PATH: "the key in the path of a todo URL",
 }
 
 
@@ -97,7 +99,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             "ANTHROPIC_API_KEY": API_KEY,
             "HTTPS_PROXY": f"http://me:{PROXY_PASSWORD}@127.0.0.1:1",
             "ANTHROPIC_CUSTOM_HEADERS": f"X-Key: {CUSTOM}",
-            "HIVESUB_TODO": f"{root}/state/todos.jsonl http://me:{TODO_PASSWORD}@127.0.0.1:1/{TODO_QUERY}?key={TODO_QUERY}",
+            "HIVESUB_TODO": f"{root}/state/todos.jsonl http://me:{TODO_PASSWORD}@127.0.0.1:1/{TODO_PATH}?key={TODO_QUERY}",
         },
     ) as daemon:
         daemon.agent = Agent(f"{daemon.daemon.url}/mcp", reactor, token=BEARER)  # type: ignore[arg-type]
@@ -230,7 +232,7 @@ def _start(root: Path, options: list[str]) -> None:
 
 
 async def test_a_password_in_an_argument_is_warned_of_and_shown_nowhere_else(tmp_path: Path) -> None:
-    sink = f"http://me:{TODO_PASSWORD}@127.0.0.1:1/?key={TODO_QUERY}"
+    sink = f"http://me:{TODO_PASSWORD}@127.0.0.1:1/{TODO_PATH}?key={TODO_QUERY}"
     with world(tmp_path / "own", options=["--todo", sink]) as own:
         assert (await own.run("alpha", "text done"))["todo"] in {"pending", "undelivered"}
         log = own.daemon.log_text()

@@ -51,6 +51,11 @@ class URLTests(SynchronousTestCase):
         found = url_secrets("https://me%2B:p%40ss@host/path?key=k1&empty=")
         self.assertEqual(found, {"me%2B", "me+", "p%40ss", "p@ss", "k1"})
 
+    def test_a_part_of_the_path_that_nobody_chose_is_one(self) -> None:
+        url = "https://hooks.example/services/T0001/B02/Zq3bXv9LmK2pR7sTyW1c/subagent-notifications"
+        self.assertEqual(url_secrets(url), {"Zq3bXv9LmK2pR7sTyW1c"})
+        self.assertEqual(url_secrets("http://host/a/0123456789%2Dabcdef"), {"0123456789%2Dabcdef", "0123456789-abcdef"})
+
     def test_a_url_without_any_holds_none_and_a_broken_one_neither(self) -> None:
         self.assertEqual(url_secrets("https://host/path"), set())
         self.assertEqual(url_secrets("http://["), set())
