@@ -40,11 +40,9 @@ class Served:
         return float(psutil.Process(self.pid).memory_info().rss) / 1e6
 
     def cpu_s(self) -> float:
-        """Time on a CPU so far, to the nanosecond: `times` knows it to 10 ms only."""
-        total = 0
-        for task in Path(f"/proc/{self.pid}/task").iterdir():
-            total += int((task / "schedstat").read_text().split()[0])
-        return total / 1e9
+        """Time on a CPU so far, of all threads there ever were, to the nanosecond: `times` knows it to 10 ms only."""
+        # The clock of another process, as clock_getcpuclockid(3) makes it on Linux.
+        return time.clock_gettime(~self.pid << 3 | 2)
 
 
 @contextmanager
