@@ -64,7 +64,7 @@ ANSWER_WORDS = {
     "counts": "without `name`: how many there are in each state",
     "replaced_session_id": "the session that bore the name before; `continue` with it still resumes that one",
     "previous_signal": "the signal that killed the turn before: its work may be cut off",
-    "under_way": "false where claude had written nothing of its session within 5 s: the todo tells whether it resumed it",
+    "under_way": "false where claude had not said within 5 s that it resumed the session: the todo tells",
     "escalated": "whether more than SIGINT was needed",
     "recorded": "the report is taken down",
     "note": "what else the subagent should know, such as that a path was dropped",

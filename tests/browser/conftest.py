@@ -6,13 +6,13 @@ import pytest
 
 from hivesub.standin import write_wrapper
 from tests.browser.window import Window
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     root = tmp_path_factory.mktemp("daemon")
-    with running_daemon(root, claude=write_wrapper(root / "claude", sandboxed=True)) as running:
+    with Daemon(root, claude=write_wrapper(root / "claude", sandboxed=True)) as running:
         yield running
 
 

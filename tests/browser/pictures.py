@@ -17,7 +17,7 @@ from hivesub.cli.daemon import Calls, connected
 from hivesub.cli.scenes import STANDIN
 from hivesub.standin import write_wrapper
 from tests.browser.chromium import find_chromium
-from tests.support.daemon import running_daemon
+from tests.support.daemon import Daemon
 
 MID_DEMO_S = 7.5
 WIDE = {"width": 1200, "height": 760}
@@ -77,7 +77,7 @@ async def set_scene(calls: Calls) -> None:
 async def take_page(browser: Any, out: Path) -> None:
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
-        with running_daemon(root, claude=write_wrapper(root / "claude", sandboxed=True)) as daemon:
+        with Daemon(root, claude=write_wrapper(root / "claude", sandboxed=True)) as daemon:
             async with connected(daemon.url, None) as calls:
                 await set_scene(calls)
             for name, path, scheme, viewport in (

@@ -15,7 +15,7 @@ from twisted.internet.defer import Deferred
 from hivesub.standin import write_wrapper
 from tests.browser.window import WAIT_MS, Window
 from tests.support.agent import Agent
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
 HOSTILE = "<script>window.hit = 1</script><img src=x onerror='window.hit = 2'>"
 TOKEN = "t0ken-of-the-test"
@@ -235,7 +235,7 @@ class TestThatItLives:
     async def test_a_daemon_that_is_gone_is_told_and_forgotten_when_it_is_back(
         self, window: Window, tmp_path: Path
     ) -> None:
-        with running_daemon(tmp_path, claude=write_wrapper(tmp_path / "claude", sandboxed=True)) as other:
+        with Daemon(tmp_path, claude=write_wrapper(tmp_path / "claude", sandboxed=True)) as other:
 
             def look(page: Any) -> str:
                 page.goto(f"{other.url}/")
@@ -258,7 +258,7 @@ async def test_a_browser_comes_in_with_the_token_as_its_password_and_stays_in(wi
     token_file.write_text(TOKEN)
     token_file.chmod(0o600)
     claude = write_wrapper(tmp_path / "claude", sandboxed=True)
-    with running_daemon(tmp_path, claude=claude, options=["--auth-token-file", str(token_file)]) as locked:
+    with Daemon(tmp_path, claude=claude, options=["--auth-token-file", str(token_file)]) as locked:
         calls = Agent(f"{locked.url}/mcp", reactor, token=TOKEN)
         await calls.call("start", name="behind", prompt="x")
 

@@ -11,7 +11,7 @@ import pytest
 from hivesub.standin import write_wrapper
 from tests.compat.table import TABLE, WRITE_VARIABLE
 from tests.realclaude.model import ScriptedModel
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def model() -> Iterator[ScriptedModel]:
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[Daemon]:
     """One for each test, on the stand-in."""
-    with running_daemon(tmp_path, claude=write_wrapper(tmp_path / "claude", sandboxed=True)) as running:
+    with Daemon(tmp_path, claude=write_wrapper(tmp_path / "claude", sandboxed=True)) as running:
         yield running
     assert "Traceback" not in running.log_text()
 

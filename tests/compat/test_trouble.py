@@ -20,7 +20,7 @@ from tests.compat.table import TABLE
 from tests.conformance.clients.scene import PROMPT
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import Step, say, use
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
 TOKEN = "a-token-of-this-test-alone-0123456789"
 WAIT_S = 60
@@ -93,8 +93,7 @@ def tell(what: str, listed: str, session: str) -> None:
 def test_without_the_token_it_is_told_which_header_to_give(
     guarded: Daemon, model: ScriptedModel, tmp_path: Path
 ) -> None:
-    guarded.start()
-    try:
+    with guarded:
         agent = Agent(tmp_path / "agent", model, f"{guarded.url}/mcp")
         listed = agent.listed()
         assert "there is no sign-in here" in listed
@@ -102,14 +101,11 @@ def test_without_the_token_it_is_told_which_header_to_give(
         (told,) = agent.told()
         assert "The user needs to sign in" in told
         assert "there is no sign-in here" in agent.said_of_the_server()
-    finally:
-        guarded.end()
     tell("no token", listed, "its model is told the same, and that the user needs to sign in")
 
 
 def test_with_a_wrong_token_it_is_told_so(guarded: Daemon, model: ScriptedModel, tmp_path: Path) -> None:
-    guarded.start()
-    try:
+    with guarded:
         agent = Agent(tmp_path / "agent", model, f"{guarded.url}/mcp", "--header", "Authorization: Bearer wrong")
         listed = agent.listed()
         assert "Server rejected the configured Authorization header (HTTP 401)" in listed
@@ -118,8 +114,6 @@ def test_with_a_wrong_token_it_is_told_so(guarded: Daemon, model: ScriptedModel,
         assert "AUTH_HEADER_REJECTED" in agent.said_of_the_server()
         right = Agent(tmp_path / "right", model, f"{guarded.url}/mcp", "--header", f"Authorization: Bearer {TOKEN}")
         assert "Connected" in right.listed()
-    finally:
-        guarded.end()
     assert TOKEN not in guarded.log_text()
     tell("a wrong token", listed, "its model is told the same")
 
@@ -164,7 +158,7 @@ def test_a_restart_in_the_middle_of_a_call_answers_it_and_the_session_goes_on(
     listen = f"--listen=tcp:{port}:interface=127.0.0.1"
     with (
         relaying(b'"wait_s":50', port) as relay,
-        running_daemon(tmp_path, claude=wrapper, options=[listen, "--public-url", relay.url]) as daemon,
+        Daemon(tmp_path, claude=wrapper, options=[listen, "--public-url", relay.url]) as daemon,
     ):
         agent = Agent(tmp_path / "agent", model, f"{relay.url}/mcp")
 

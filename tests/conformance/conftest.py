@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from hivesub.standin import write_wrapper
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
 STOP_S = 10
 
@@ -17,7 +17,7 @@ STOP_S = 10
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     root = tmp_path_factory.mktemp("daemon")
-    with running_daemon(root, claude=write_wrapper(root / "claude", sandboxed=True)) as running:
+    with Daemon(root, claude=write_wrapper(root / "claude", sandboxed=True)) as running:
         yield running
     assert "Traceback" not in running.log_text()
 

@@ -10,7 +10,7 @@ import pytest
 from hivesub.standin import write_wrapper
 from tests.deploy.debian import need
 from tests.support.agent import Agent, ToolError
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
 
 def agent_of(daemon: Daemon) -> Agent:
@@ -23,7 +23,7 @@ async def test_prlimit_bounds_a_subagent_and_keeps_its_process_id(tmp_path: Path
     launcher = f"{need('prlimit', 'util-linux')} --nofile=333 --core=0"
     standin = write_wrapper(tmp_path / "claude", sandboxed=True)
     seen, limits = tmp_path / "seen.json", tmp_path / "limits"
-    with running_daemon(tmp_path, claude=standin, options=["--launcher", launcher]) as daemon:
+    with Daemon(tmp_path, claude=standin, options=["--launcher", launcher]) as daemon:
         agent = agent_of(daemon)
         prompt = f"!standin dump {seen}\n!standin bash cat /proc/self/limits > {limits}"
         pid = (await agent.call("start", name="alpha", prompt=prompt))["subagent"]["pid"]
@@ -38,6 +38,6 @@ async def test_prlimit_bounds_a_subagent_and_keeps_its_process_id(tmp_path: Path
 async def test_a_launcher_that_cannot_start_it_fails_the_call_in_its_own_words(tmp_path: Path) -> None:
     launcher = f"{need('prlimit', 'util-linux')} --nofile=nonsense"
     standin = write_wrapper(tmp_path / "claude", sandboxed=True)
-    with running_daemon(tmp_path, claude=standin, options=["--launcher", launcher]) as daemon:
+    with Daemon(tmp_path, claude=standin, options=["--launcher", launcher]) as daemon:
         with pytest.raises(ToolError, match=r"start error:.*prlimit"):
             await agent_of(daemon).call("start", name="alpha", prompt="hello")

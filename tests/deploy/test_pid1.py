@@ -19,12 +19,10 @@ ORPHAN = "sleep 0.3; read -r _ _ _ parent _ < /proc/$$/stat; echo $parent >> {fi
 
 @pytest.fixture
 def daemon(tmp_path: Path) -> Iterator[FirstProcess]:
-    daemon = FirstProcess(tmp_path, claude=write_wrapper(tmp_path / "claude", sandboxed=True), prefix=own_namespace())
-    daemon.start()
-    try:
+    with FirstProcess(
+        tmp_path, claude=write_wrapper(tmp_path / "claude", sandboxed=True), prefix=own_namespace()
+    ) as daemon:
         yield daemon
-    finally:
-        daemon.end()
 
 
 @pytest.fixture

@@ -45,8 +45,7 @@ async def test_the_manager_hears_when_it_is_ready_how_many_run_and_that_it_stops
     tmp_path: Path, standin: str, manager: NotifySocket
 ) -> None:
     daemon = Daemon(tmp_path, claude=standin, environ={"NOTIFY_SOCKET": str(manager.path)})
-    daemon.start()
-    try:
+    with daemon:
         sender, first = await manager.next()
         assert sender == daemon.pid
         assert first == {"READY": "1", "STATUS": f"0 of 16 runs going on; {daemon.url}"}
@@ -57,19 +56,14 @@ async def test_the_manager_hears_when_it_is_ready_how_many_run_and_that_it_stops
         _, last = await manager.next()
         assert last["STOPPING"] == "1"
         assert last["STATUS"].startswith("stopping; 1 of 16 runs")
-    finally:
-        daemon.end()
 
 
 async def test_a_daemon_whose_manager_is_gone_serves_and_stops_all_the_same(tmp_path: Path, standin: str) -> None:
     daemon = Daemon(tmp_path, claude=standin, environ={"NOTIFY_SOCKET": str(tmp_path / "nobody")})
-    daemon.start()
-    try:
+    with daemon:
         assert (await agent_of(daemon).call("status"))["subagents"] == []
         assert daemon.stop(signal.SIGTERM) == 0
         assert "the service manager was not told READY=1" in daemon.log_text()
-    finally:
-        daemon.end()
 
 
 async def test_a_port_that_the_manager_holds_answers_who_called_before_the_daemon_was_up(

@@ -11,7 +11,7 @@ from tests.realclaude.install import claude_from_environment
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.sandbox import claude_environment
 from tests.support.agent import Agent
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +33,7 @@ def sandbox(tmp_path: Path, model: ScriptedModel) -> dict[str, str]:
 
 @pytest.fixture
 def daemon(tmp_path: Path, claude: Path, sandbox: dict[str, str]) -> Iterator[Daemon]:
-    with running_daemon(tmp_path, claude=claude, environ=sandbox) as daemon:
+    with Daemon(tmp_path, claude=claude, environ=sandbox) as daemon:
         yield daemon
 
 

@@ -14,7 +14,7 @@ from tests.e2e.scenes import eventually, gone, prompts_to, spawned_by
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, say
 from tests.support.agent import Agent, ToolError
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
 
 def agent_of(daemon: Daemon) -> Agent:
@@ -68,7 +68,7 @@ async def test_an_interrupt_ends_the_claude_behind_a_wrapper_that_does_not_exec(
     wrapper.write_text(f'#!/bin/sh\n{claude} "$@"\nexit $?\n')
     wrapper.chmod(0o755)
     model.script("marker-hang", hang("thinking"))
-    with running_daemon(tmp_path, claude=wrapper, environ=sandbox) as daemon:
+    with Daemon(tmp_path, claude=wrapper, environ=sandbox) as daemon:
         agent = agent_of(daemon)
         started = await agent.call("start", name="alpha", prompt="marker-hang")
         await spawned_by(model, "marker-hang")
@@ -105,7 +105,7 @@ async def test_a_daemon_that_looks_nested_runs_and_a_signal_route_that_is_not_re
     }
     model.script("marker-plain", say("done"))
     options = ["--public-url", "http://127.0.0.1:9"]
-    with running_daemon(tmp_path, claude=claude, environ={**sandbox, **nested}, options=options) as daemon:
+    with Daemon(tmp_path, claude=claude, environ={**sandbox, **nested}, options=options) as daemon:
         # The ready line names the public URL, and this agent is on the daemon's own machine.
         agent = agent_of(daemon)
         agent._url = f"http://127.0.0.1:{listening_port(daemon)}/mcp"
@@ -133,7 +133,7 @@ async def test_a_bearer_token_of_the_operators_server_file_is_on_no_argument_lis
     servers.write_text(json.dumps({"mcpServers": {"docs": {**entry, "availableToSubagents": True}}}))
     model.script("marker-hang", hang("thinking"))
     options = ["--mcp-servers", str(servers)]
-    with running_daemon(tmp_path, claude=claude, environ=sandbox, options=options) as daemon:
+    with Daemon(tmp_path, claude=claude, environ=sandbox, options=options) as daemon:
         agent = agent_of(daemon)
         started = await agent.call("start", name="alpha", prompt="marker-hang")
         await spawned_by(model, "marker-hang")

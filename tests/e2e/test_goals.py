@@ -105,8 +105,7 @@ async def test_a_subagent_reaches_neither_another_ones_config_nor_its_dead_url(
     tmp_path: Path, claude: Path, sandbox: dict[str, str], model: ScriptedModel
 ) -> None:
     daemon = Daemon(tmp_path, claude=claude, environ=sandbox, options=["--tools", "Bash"])
-    daemon.start()
-    try:
+    with daemon:
         agent = Agent(f"{daemon.url}/mcp", reactor)
         model.script("marker-victim", hang("working"))
         await agent.call("start", name="victim", prompt="marker-victim", goal=GOAL)
@@ -133,8 +132,6 @@ async def test_a_subagent_reaches_neither_another_ones_config_nor_its_dead_url(
         token = url.rpartition("/")[2]
         assert token not in daemon.log_text()
         assert token not in told(await todos_of(daemon, 3))
-    finally:
-        daemon.end()
 
 
 def signal_url(daemon: Daemon, name: str) -> str:

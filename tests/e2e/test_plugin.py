@@ -136,14 +136,11 @@ async def test_a_subagent_that_has_the_plugin_too_gets_neither_its_server_nor_th
     todos.write_text(json.dumps({"id": "1", "kind": "subagent_run_ended", "title": "not-for-you", "body": ""}) + "\n")
     daemon = Daemon(tmp_path, claude=wrapper, environ={**sandbox, "XDG_STATE_HOME": str(tmp_path / "xdg")})
     model.script("marker-scout", say("done"))
-    daemon.start()
-    try:
+    with daemon:
         agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
         await agent.call("start", name="scout", prompt="marker-scout: look around")
         record = await agent.ended("scout")
         assert record["last_turn"]["outcome"] == "finished", record
-    finally:
-        daemon.end()
     (request,) = model.requests_for("marker-scout")
     assert "hivesub:claude-subagents" in json.dumps(request), "the plugin was not loaded"
     assert not any(tool["name"].startswith("mcp__plugin_") for tool in request["tools"])

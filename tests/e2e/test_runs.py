@@ -167,8 +167,7 @@ async def test_an_interrupt_ends_the_commands_that_claude_started(
     tmp_path: Path, claude: Path, sandbox: dict[str, str], model: ScriptedModel
 ) -> None:
     daemon = Daemon(tmp_path, claude=claude, environ=sandbox, options=["--tools", "Bash"])
-    daemon.start()
-    try:
+    with daemon:
         agent = Agent(f"{daemon.url}/mcp", reactor)
         model.script("marker-bash", use("Bash", command=STAYS, description="stay"))
         await agent.call("start", name="alpha", prompt="marker-bash")
@@ -182,8 +181,6 @@ async def test_an_interrupt_ends_the_commands_that_claude_started(
         record = await agent.ended("beta")
         assert record["last_turn"]["signal"] == "SIGKILL"
         assert await gone([stays])
-    finally:
-        daemon.end()
 
 
 async def spawned_command(root: Path) -> int:

@@ -181,12 +181,8 @@ def world(root: Path, *, claude: str | None = None, **daemon: Any) -> Iterator[W
     """A daemon of a test's own, on the stand-in unless told otherwise, and stopped at the end."""
     root.mkdir(parents=True, exist_ok=True)
     path = claude if claude is not None else write_wrapper(root / "claude")
-    running = Daemon(root, claude=path, **daemon)
-    running.start()
-    try:
+    with Daemon(root, claude=path, **daemon) as running:
         yield World(running)
-    finally:
-        running.end()
 
 
 def stopped(daemon: Daemon, *number: int) -> Deferred[int]:

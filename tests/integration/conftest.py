@@ -11,9 +11,12 @@ import pytest
 import pytest_twisted
 from attrs import frozen
 
+from hivesub.standin import write_wrapper
 from tests.faults.world import World, world
 from tests.integration.todo_receiver import TodoReceiver
+from tests.support.daemon import Daemon
 
+TOKEN = "t0ken-of-the-test"
 REFUSED_S = 30.0
 """Bound on a daemon that is to refuse its options."""
 
@@ -22,6 +25,18 @@ REFUSED_S = 30.0
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with world(tmp_path_factory.mktemp("daemon")) as shared:
         yield shared
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A daemon that asks for `TOKEN`, which is in its file `token`."""
+    root = tmp_path_factory.mktemp("daemon")
+    token_file = root / "token"
+    token_file.write_text(TOKEN)
+    token_file.chmod(0o600)
+    claude = write_wrapper(root / "claude", sandboxed=True)
+    with Daemon(root, claude=claude, options=["--auth-token-file", str(token_file)]) as daemon:
+        yield daemon
 
 
 @pytest.fixture

@@ -9,32 +9,17 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import pytest
-
 from hivesub.cli.main import main
 from hivesub.standin import write_wrapper
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
-TOKEN = "t0ken-of-the-test"
 BOUND_S = 60
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    root = tmp_path_factory.mktemp("daemon")
-    token_file = root / "token"
-    token_file.write_text(TOKEN)
-    token_file.chmod(0o600)
-    claude = write_wrapper(root / "claude", sandboxed=True)
-    with running_daemon(root, claude=claude, options=["--auth-token-file", str(token_file)]) as running:
-        yield running
 
 
 def environ(daemon: Daemon | None = None) -> dict[str, str]:
@@ -143,7 +128,7 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(daemon: Daemon) -> None:
 
 
 def test_a_daemon_that_goes_away_while_watched_is_told_in_a_line(daemon: Daemon, tmp_path: Path) -> None:
-    with running_daemon(tmp_path, claude=write_wrapper(tmp_path / "claude", sandboxed=True)) as other:
+    with Daemon(tmp_path, claude=write_wrapper(tmp_path / "claude", sandboxed=True)) as other:
         given = {**environ(), "HIVESUB_URL": other.url, "PYTHONUNBUFFERED": "1"}
         hivesub(other, "start", "hangs", "!standin hang", HIVESUB_AUTH_TOKEN_FILE="")
         with subprocess.Popen(

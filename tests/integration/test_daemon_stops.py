@@ -104,9 +104,6 @@ async def test_the_start_after_a_kill_of_the_daemon_ends_what_still_bears_its_ma
 
 def test_a_stop_the_instant_that_it_is_ready_is_clean(tmp_path: Path) -> None:
     daemon = Daemon(tmp_path, claude=write_wrapper(tmp_path / "claude"))
-    daemon.start()
-    try:
+    with daemon:
         assert daemon.stop() == 0
         assert "SIGTERM: stopping" in daemon.log_text()
-    finally:
-        daemon.end()

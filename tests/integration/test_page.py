@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,23 +12,11 @@ from twisted.internet import reactor
 from twisted.web.client import Agent as HTTPAgent
 from twisted.web.client import HTTPConnectionPool
 
-from hivesub.standin import write_wrapper
+from tests.integration.conftest import TOKEN
 from tests.support.agent import Agent
-from tests.support.daemon import Daemon, running_daemon
+from tests.support.daemon import Daemon
 
-TOKEN = "t0ken-of-the-test"
 BOUND_S = 30
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    root = tmp_path_factory.mktemp("daemon")
-    token_file = root / "token"
-    token_file.write_text(TOKEN)
-    token_file.chmod(0o600)
-    claude = write_wrapper(root / "claude", sandboxed=True)
-    with running_daemon(root, claude=claude, options=["--auth-token-file", str(token_file)]) as running:
-        yield running
 
 
 async def get(url: str, *, token: str | None = TOKEN, method: str = "GET") -> tuple[int, str]:

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 UP_S = 30.0
 """Bound on a start: a machine that runs other tests beside can be slow."""
@@ -20,7 +21,7 @@ _READY = re.compile(r"claude mcp add --transport http subagent (http://\S+)/mcp"
 
 class Daemon:
     """A daemon with state, runtime and working directories below one directory. Its log is kept in one file over
-    restarts.
+    restarts. As a context manager it is up inside, and gone after.
 
     `environ`: the whole environment, as nothing of this process's own is to reach it unnamed. `prefix`: a command that
     execs the daemon; `pass_fds`: descriptors that it inherits, as from a supervisor.
@@ -111,6 +112,19 @@ class Daemon:
             time.sleep(0.02)
         raise AssertionError(f"the daemon did not come up:\n{self.log_text()[before:]}")
 
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.end()
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Send a signal and wait for the exit; the exit status."""
         assert self._process is not None
@@ -128,16 +142,3 @@ class Daemon:
             self._process.kill()
             self._process.wait()
             raise
-
-
-@contextmanager
-def running_daemon(
-    root: Path, *, claude: Path | str, environ: Mapping[str, str] | None = None, options: Sequence[str] = ()
-) -> Iterator[Daemon]:
-    """A daemon that is up, and is stopped at the end."""
-    daemon = Daemon(root, claude=claude, environ=environ, options=options)
-    daemon.start()
-    try:
-        yield daemon
-    finally:
-        daemon.end()

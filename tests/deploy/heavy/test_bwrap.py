@@ -27,12 +27,8 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
     home, work = tmp_path / "home", tmp_path / "work"
     launcher = SANDBOX.format(bwrap=need("bwrap", "bubblewrap"), home=home, work=work)
     standin = write_wrapper(tmp_path / "claude", sandboxed=True)
-    daemon = Daemon(tmp_path, claude=standin, options=["--launcher", launcher])
-    daemon.start()
-    try:
+    with Daemon(tmp_path, claude=standin, options=["--launcher", launcher]) as daemon:
         yield daemon
-    finally:
-        daemon.end()
 
 
 @pytest.fixture

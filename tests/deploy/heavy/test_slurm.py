@@ -58,12 +58,8 @@ def daemon_of(kind: type[D], tmp_path: Path, cluster: Cluster, prefix: Sequence[
 
 @pytest.fixture
 def daemon(tmp_path: Path, cluster: Cluster) -> Iterator[FirstProcess]:
-    daemon = daemon_of(FirstProcess, tmp_path, cluster, own_namespace())
-    daemon.start()
-    try:
+    with daemon_of(FirstProcess, tmp_path, cluster, own_namespace()) as daemon:
         yield daemon
-    finally:
-        daemon.end()
 
 
 @pytest.fixture
@@ -160,11 +156,8 @@ async def test_a_daemon_that_is_killed_outright_leaves_no_job_behind(tmp_path: P
 
     # In no namespace of its own: that would go with it, and take along what cancels its jobs.
     daemon = daemon_of(Daemon, tmp_path, cluster)
-    daemon.start()
-    try:
+    with daemon:
         pids = await stay(Agent(f"{daemon.url}/mcp", reactor, token=TOKEN), daemon)  # type: ignore[arg-type]
         daemon.stop(signal.SIGKILL)
         await until(lambda: cluster.jobs() == [], "the end of the job")
         await until(lambda: not any(map(living, pids)), "the end of what ran on the node")
-    finally:
-        daemon.end()
