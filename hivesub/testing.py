@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     from hivesub.records import Init, Result, SignalKind, TurnSpec
 
 
+class _HeldStdin:
+    """The pipe to a stdin that somebody holds: closed by force alone, as Twisted's is while it has more to write."""
+
+    def __init__(self, child: FakeChild) -> None:
+        self._child = child
+
+    def connectionLost(self, reason: Failure) -> None:
+        self._child.pipes.clear()
+        self._child.loseConnection()
+
+
 @implementer(IProcessTransport)
 class FakeChild:
     """A child process as its protocol sees it. Tests say what it writes and when it exits; nothing happens by itself.
@@ -48,9 +59,14 @@ class FakeChild:
         self.stdin_closed = False
         self.signals: list[int] = []
         self.pipes_closed = False
+        self.pipes: dict[int, _HeldStdin] = {}
         self._reason: Failure | None = None
 
     # What the child does.
+
+    def stdin_is_held(self) -> None:
+        """Start something that holds stdin and reads none of what is still to be written there."""
+        self.pipes = {0: _HeldStdin(self)}
 
     def out(self, data: bytes) -> None:
         """Write to stdout."""
@@ -107,7 +123,7 @@ class FakeChild:
             self.closeStdin()
 
     def loseConnection(self) -> None:
-        if self._reason is not None:
+        if self._reason is not None and not self.pipes:
             self.close_pipes()
 
     def getHost(self) -> Any:

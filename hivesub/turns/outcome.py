@@ -65,7 +65,7 @@ def judge(
     lingered_result: Result | None = None,
     no_tools: bool = False,
     asked_tools: tuple[str, ...] = (),
-    survivors: int = 0,
+    survivors: int | None = 0,
 ) -> TurnEnd:
     """The end of a turn, from what was seen of it.
 
@@ -81,7 +81,8 @@ def judge(
     :param lingered: it was ended by us since it stayed after its result.
     :param lingered_result: the result it had then: what it writes under our signals does not count. None: the last one.
     :param no_tools: it was ended by us since `init` listed none of `asked_tools`, the built-ins asked for.
-    :param survivors: how many processes that it started were still there after our SIGKILL.
+    :param survivors: how many processes that it started were still there after our SIGKILL, None where nobody could
+        tell.
     """
     result = lingered_result if lingered and lingered_result is not None else stream.result
     observed = _Observed(
@@ -113,6 +114,20 @@ def judge(
     )
 
 
+def broken(error: Exception, ended_at: datetime) -> TurnEnd:
+    """The end of a turn of which the daemon itself could not tell how it ended."""
+    said = f"internal error: {type(error).__name__}"
+    return TurnEnd(
+        outcome=Outcome.FAILED,
+        signal=None,
+        exit_code=None,
+        detail=said,
+        ended_at=ended_at,
+        under_way=True,
+        error=said,
+    )
+
+
 def signal_name(number: int) -> str:
     """`SIGTERM` for 15; `SIGRTMIN+3` for the real-time ones; `signal N` for what this system has no name for."""
     try:
@@ -137,8 +152,10 @@ def _verdict(observed: _Observed, result: Result | None) -> _Verdict:
     if observed.lingered and good:
         said = "lingered: its result was good, then it neither wrote nor exited and was ended by the daemon"
         return _Verdict(Outcome.FINISHED, said)
-    if observed.lingered and result is not None:
+    if observed.lingered and result is not None and not _budget_reached(result):
         return _failed(observed, result, "stayed after its result and was ended by the daemon")
+    if observed.lingered and result is not None:
+        return _budget_stop(result)
     signal = signal_name(observed.signal) if observed.signal is not None else signal_of_exit_code(observed.exit_code)
     if observed.our_stop is not None:
         return _stopped_by_us(observed, observed.our_stop, signal, good)
@@ -148,10 +165,18 @@ def _verdict(observed: _Observed, result: Result | None) -> _Verdict:
         return _interrupted_from_elsewhere(good)
     if observed.exit_code == 0 and good:
         return _Verdict(Outcome.FINISHED, "")
-    if result is not None and result.subtype == "error_max_budget_usd":
-        said = _own_words(result) or "its --max-budget-usd was reached"
-        return _Verdict(Outcome.FINISHED, f"stopped by claude at its --max-budget-usd: {said}", budget_stop=True)
+    if result is not None and _budget_reached(result):
+        return _budget_stop(result)
     return _failed(observed, result)
+
+
+def _budget_reached(result: Result) -> bool:
+    return result.subtype == "error_max_budget_usd"
+
+
+def _budget_stop(result: Result) -> _Verdict:
+    said = _own_words(result) or "its --max-budget-usd was reached"
+    return _Verdict(Outcome.FINISHED, f"stopped by claude at its --max-budget-usd: {said}", budget_stop=True)
 
 
 def _no_tools(observed: _Observed) -> _Verdict:
@@ -242,9 +267,11 @@ def _stderr_part(observed: _Observed, unless: str = "") -> list[str]:
     return [f"stderr: {tail if len(tail) <= _STDERR_SHARE else '…' + tail[1 - _STDERR_SHARE :]}"]
 
 
-def _detail(said: str, survivors: int) -> str:
+def _detail(said: str, survivors: int | None) -> str:
     left = ""
-    if survivors:
+    if survivors is None:
+        left = "what it started may still be there: it could not be looked for"
+    elif survivors:
         what = "1 process that it started was" if survivors == 1 else f"{survivors} processes that it started were"
         left = f"{what} still there after SIGKILL"
     # Not cut off with the rest: it is what somebody has to act on.

@@ -1,4 +1,4 @@
-"""A child's output in large pieces.
+"""A child's pipes: its output in large pieces, and the end of them when the child is gone.
 
 Twisted reads a process pipe 8 KiB a turn of the reactor, so that a turn of the reactor is what reading costs. The
 readers that it made read 64 KiB instead; registration, closing and `processEnded` stay its own (measured, 26.10: 2.5
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.internet.main import CONNECTION_DONE, CONNECTION_LOST
 from twisted.internet.process import ProcessReader
+from twisted.python.failure import Failure
 
 if TYPE_CHECKING:
     from twisted.internet.interfaces import IProcessTransport
@@ -32,6 +33,19 @@ def widen(transport: IProcessTransport) -> None:
             # On the one object: `spawnProcess` has no argument for a reader of another class.
             setattr(pipe, "doRead", partial(_read, pipe))  # noqa: B010
             _enlarge(pipe.fd)
+
+
+def let_go(transport: IProcessTransport) -> None:
+    """Close the pipes of a child that is gone, whoever else holds their other ends.
+
+    Twisted's own way waits until what is still to be written has been read, and what the child started may hold its
+    stdin and never read it.
+    """
+    transport.loseConnection()
+    pipes: dict[int, Any] = getattr(transport, "pipes", {})
+    for pipe in tuple(pipes.values()):
+        if not isinstance(pipe, ProcessReader):
+            pipe.connectionLost(Failure(CONNECTION_LOST))
 
 
 def _read(pipe: ProcessReader) -> Exception | None:

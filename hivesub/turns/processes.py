@@ -50,12 +50,14 @@ def _alive(process: psutil.Process) -> bool:
         return bool(process.is_running()) and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
+    except OSError:
+        return True  # it cannot be looked at now, as where descriptors are exhausted
 
 
 def _process(pid: int) -> psutil.Process | None:
     try:
         return psutil.Process(pid)
-    except psutil.Error:
+    except (psutil.Error, OSError):
         return None
 
 
@@ -77,6 +79,8 @@ class Kin:
         """The living processes of this turn apart from the child: marked, or once seen below it when it was signalled.
 
         `psutil.Process` compares by id and start time, so a reused id is never taken for one of them.
+
+        :raises OSError: when they cannot be looked for, as where descriptors are exhausted.
         """
         if self._child is not None:
             try:
@@ -92,14 +96,18 @@ class Kin:
         return sorted(self._known, key=lambda process: process.pid)
 
     def send(self, number: int, *, child: bool) -> int:
-        """Send a signal to the child's group and to everything else that it started.
+        """Send a signal to the child's group and to everything else that it started. Where the latter cannot be looked
+        for, the child's group and whatever was seen before still get it.
 
         :param child: whether the child itself has not been seen to exit yet: afterwards its id may be another's.
         :returns: how many others were signalled.
         """
         if child and self._child is None:
             self._child = _process(self._pid)
-        others = self.others()  # looked up first: they may lose their parent by the signal
+        try:
+            others = self.others()  # looked up first: they may lose their parent by the signal
+        except OSError:
+            others = list(self._known)
         grouped = child and _send_to_group(self._pid, number)
         for process in others:
             try:

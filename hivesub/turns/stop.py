@@ -9,6 +9,8 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Protocol
 
+from twisted.logger import Logger
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sized
 
@@ -30,11 +32,14 @@ class SignalsKin(Protocol):
 
 
 class Ladder:
-    """Climbs the rungs until the child and its kin are gone.
+    """Climbs the rungs until the child and its kin are gone, or time is up. Nothing that goes wrong on a rung keeps
+    the next from coming.
 
     :param clear: called once, when the child has exited and nothing that it started is left, or when even SIGKILL left
         some.
     """
+
+    log = Logger()
 
     def __init__(self, clock: IReactorTime, kin: SignalsKin, clear: Callable[[], None]) -> None:
         self._clock = clock
@@ -47,8 +52,9 @@ class Ladder:
         self._done = False
         self.last_sent: int | None = None
         """The number of the last signal sent to a living child, or None."""
-        self.survivors = 0
-        """How many processes outlived SIGKILL, known once clear."""
+        self._blind = False
+        self.survivors: int | None = 0
+        """How many processes outlived SIGKILL, known once clear; None where they could not be looked for."""
 
     @property
     def begun(self) -> bool:
@@ -71,7 +77,7 @@ class Ladder:
         :param sweep: whether what it left running is to be ended; else the ladder is clear at once.
         """
         self._child = False
-        if not (sweep or self.begun) or not self._kin.others():
+        if not (sweep or self.begun) or self._left() == 0:
             self._finish()
             return
         # They had their SIGINT with the child, if any: background jobs of a shell ignore it, so go on without a wait.
@@ -87,26 +93,42 @@ class Ladder:
         number = RUNGS[self._rung]
         if self._child:
             self.last_sent = number
-        self._kin.send(number, child=self._child)
         if self._rung + 1 < len(RUNGS):
             self._call = self._clock.callLater(RUNG_S, self._climb)
         elif not self._child:
             self._call = self._clock.callLater(RUNG_S, self._give_up)
+        self._send(number)
+
+    def _send(self, number: int) -> None:
+        try:
+            self._kin.send(number, child=self._child)
+        except Exception:
+            self.log.failure("signal {number} may not have reached all that a turn started", number=number)
+
+    def _left(self) -> int | None:
+        """How many of the kin are left; None where that cannot be told."""
+        try:
+            return len(self._kin.others())
+        except Exception:
+            if not self._blind:
+                self.log.failure("what a turn started could not be looked for")
+            self._blind = True
+            return None
 
     def _look(self) -> None:
         self._looks = None
-        if not self._kin.others():
+        if self._left() == 0:
             self._finish()
         elif not self._done:
             if self._rung + 1 == len(RUNGS):
                 # What was forked while the last round of signals went out.
-                self._kin.send(RUNGS[-1], child=False)
+                self._send(RUNGS[-1])
             self._looks = self._clock.callLater(LOOK_S, self._look)
             if self._call is None or not self._call.active():
                 self._call = self._clock.callLater(RUNG_S, self._give_up)
 
     def _give_up(self) -> None:
-        self.survivors = len(self._kin.others())
+        self.survivors = self._left()
         self._finish()
 
     def _finish(self) -> None:

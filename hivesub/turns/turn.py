@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger
 from zope.interface import implementer
 
 from hivesub.interfaces import ITurn
 from hivesub.records import Control, Outcome
 from hivesub.turns.activity import Activity
-from hivesub.turns.outcome import judge
+from hivesub.turns.outcome import broken, judge
+from hivesub.turns.pipes import let_go
 from hivesub.turns.stream import Stream, Tail
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ class Turn(ProcessProtocol):
     :param now: the wall clock, for what is told; durations come from `clock` alone.
     :param exited: called once, at the moment that the child's exit is seen, before anything else happens.
     """
+
+    log = Logger()
 
     def __init__(
         self,
@@ -166,7 +170,7 @@ class Turn(ProcessProtocol):
             # After a stall a tick can fall due in the very turn of the reactor that saw the exit: have it read again.
             self._drain = self._clock.callLater(0, self._drained, self.bytes_read, ticks, True)
         else:
-            self.transport.loseConnection()  # type: ignore[union-attr]
+            let_go(self.transport)  # type: ignore[arg-type]
 
     def _all_clear(self) -> None:
         self._clear = True
@@ -285,6 +289,13 @@ class Turn(ProcessProtocol):
         self._conclude()
 
     def _judge(self) -> TurnEnd:
+        try:
+            return self._verdict()
+        except Exception as error:  # a bug of ours: the process is gone all the same, and the run has to end
+            self.log.failure("the end of a turn of {name} could not be judged", name=self.spec.name)
+            return broken(error, self._now())
+
+    def _verdict(self) -> TurnEnd:
         status = self._status
         assert status is not None and self._ladder is not None
         return judge(

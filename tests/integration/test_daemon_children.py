@@ -198,3 +198,17 @@ def older(path: Path, real: str, lacks: str) -> None:
     fresh.write_text(f'#!/bin/sh\nSTANDIN_LACKS={lacks} exec {real} "$@"\n')
     fresh.chmod(0o755)
     fresh.replace(path)
+
+
+async def test_what_was_not_read_of_a_prompt_holds_up_no_end(tmp_path: Path) -> None:
+    """What a claude that is gone has started may hold its stdin and read none of it."""
+    real = write_wrapper(tmp_path / "real", sandboxed=True)
+    claude = tmp_path / "claude"
+    dies = 'case " $* " in *" -p "*) exec 3<&0; sleep 600 & kill -9 $$ ;; esac'
+    claude.write_text(f'#!/bin/sh\n{dies}\nexec {real} "$@"\n')
+    claude.chmod(0o755)
+    with world(tmp_path / "own", claude=str(claude)) as own:
+        await own.agent.call("start", name="alpha", prompt="x" * 300_000)
+        record = await own.agent.ended("alpha")
+        assert (record["state"], record["last_turn"]["signal"]) == ("killed", "SIGKILL")
+        await own.nothing_left()

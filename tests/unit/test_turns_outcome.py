@@ -145,6 +145,10 @@ class BudgetAndToolTests(SynchronousTestCase):
         self.assertEqual((seen.outcome, seen.budget_stop, seen.exit_code), (FINISHED, True, 1))
         self.assertIn("stopped by claude at its --max-budget-usd: Reached maximum budget ($1)", seen.detail)
 
+    def test_one_that_stays_after_its_budget_stop_was_stopped_by_its_budget_all_the_same(self) -> None:
+        stayed = end(INIT, BUDGET, **LINGERED)
+        self.assertEqual((stayed.outcome, stayed.budget_stop), (FINISHED, True))
+
     def test_a_child_killed_after_its_budget_stop_is_killed(self) -> None:
         seen = end(INIT, BUDGET, signal=9)
         self.assertEqual((seen.outcome, seen.budget_stop), (KILLED, False))
@@ -193,6 +197,8 @@ class DetailTests(SynchronousTestCase):
         long = end(INIT, {**API_ERROR, "result": "x" * 5000}, exit_code=1, stderr_tail="y" * 5000, survivors=3)
         self.assertTrue(long.detail.endswith("; 3 processes that it started were still there after SIGKILL"))
         self.assertLessEqual(len(long.detail), DETAIL_LIMIT)
+        unseen = end(INIT, GOOD, survivors=None)
+        self.assertEqual(unseen.detail, "what it started may still be there: it could not be looked for")
         alone = end(INIT, GOOD, survivors=1)
         self.assertEqual(alone.detail, "1 process that it started was still there after SIGKILL")
 

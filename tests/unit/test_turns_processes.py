@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -184,3 +185,14 @@ class Kinship(SynchronousTestCase):
         del FakeProcess.living[GROUPED]
         self.kin.send(INT, child=False)
         self.assertEqual(FakeProcess.sent, [("process", APART, INT)])
+
+    def test_where_nobody_can_be_looked_for_the_group_and_those_seen_before_get_it_all_the_same(self) -> None:
+        self.kin.send(INT, child=True)
+        FakeProcess.sent.clear()
+        self.patch(processes, "marked", self.no_descriptors)
+        self.assertRaises(OSError, self.kin.others)
+        self.assertEqual(self.kin.send(INT, child=True), 2)
+        self.assertEqual(FakeProcess.sent, [("group", CHILD, INT), ("process", APART, INT)])
+
+    def no_descriptors(self, mark: str) -> set[int]:
+        raise OSError(errno.EMFILE, "Too many open files")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 
 from twisted.internet.task import Clock
@@ -50,6 +51,36 @@ class Stopping(SynchronousTestCase):
         self.clock.advance(2)
         self.ladder.begin()
         self.assertEqual(self.kin.sent, [(INT, True), (TERM, True)])
+
+    def test_a_rung_that_goes_wrong_keeps_none_of_the_next_from_coming(self) -> None:
+        sent = self.kin.send
+        fail = [True]
+
+        def send(number: int, *, child: bool) -> int:
+            reached = sent(number, child=child)
+            if fail.pop():
+                raise OSError(errno.EMFILE, "Too many open files")
+            fail.append(False)
+            return reached
+
+        self.patch(self.kin, "send", send)
+        fail.insert(0, False)
+        self.ladder.begin()
+        self.pass_s(9)
+        self.assertEqual([number for number, _ in self.kin.sent], [INT, TERM, KILL])
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+
+    def test_what_cannot_be_looked_for_is_not_taken_for_gone_and_holds_nobody_up_for_ever(self) -> None:
+        def others() -> list[int]:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        self.patch(self.kin, "others", others)
+        self.ladder.child_exited(sweep=True)
+        self.pass_s(5)
+        self.assertEqual(([number for number, _ in self.kin.sent][:1], self.cleared), ([TERM], []))
+        self.pass_s(60)
+        self.assertEqual((len(self.cleared), self.ladder.survivors), (1, None))
+        self.assertEqual((len(self.flushLoggedErrors(OSError)), self.clock.getDelayedCalls()), (1, []))
 
     def test_a_child_that_goes_at_once_and_leaves_nothing_is_clear_at_its_exit(self) -> None:
         self.ladder.begin()

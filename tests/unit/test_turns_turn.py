@@ -15,6 +15,7 @@ from zope.interface.verify import verifyObject
 from hivesub.interfaces import ITurn
 from hivesub.records import Control, Outcome, TurnEnd, TurnSpec
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
+from hivesub.turns import turn as turn_module
 from hivesub.turns.stop import Ladder
 from hivesub.turns.turn import DRAIN_TICK_S, Turn
 
@@ -481,6 +482,23 @@ class Ending(TurnTestCase):
         self.assertNoResult(self.ended)
         self.pass_s(3.5)
         self.assertEqual((self.kin.left, self.end().outcome), (0, Outcome.KILLED))
+
+    def test_an_end_that_cannot_be_judged_is_a_failed_one(self) -> None:
+        self.patch(turn_module, "judge", self.broken)
+        self.child.out(init() + result())
+        self.child.exit()
+        self.assertEqual((self.end().outcome, self.end().detail), (Outcome.FAILED, "internal error: ZeroDivisionError"))
+        self.assertTrue(self.flushLoggedErrors(ZeroDivisionError))
+
+    def broken(self, **seen: Any) -> TurnEnd:
+        raise ZeroDivisionError
+
+    def test_a_prompt_that_nobody_reads_any_more_does_not_hold_up_the_end(self) -> None:
+        self.child.stdin_is_held()
+        self.child.out(init())
+        self.child.die(KILL, pipes=False)
+        self.pass_s(1)
+        self.assertEqual(self.end().signal, "SIGKILL")
 
     def test_what_outlived_sigkill_is_told(self) -> None:
         self.kin.left = 2
