@@ -116,12 +116,15 @@ class BoundedRequest(Request):
 
 
 class BoundedChannel(HTTPChannel):
-    """One connection. A request has to be whole `request_deadline_s` after its beginning, however its bytes dribble."""
+    """One connection. A request has to be whole `request_deadline_s` after its beginning, however its bytes dribble; of
+    requests sent ahead, the next is answered once the client has taken most of the answer before.
+    """
 
     site: BoundedSite
 
     _incomplete_since: float | None = None
     _transport_full = False
+    _held: BoundedRequest | None = None
     _late_abort: IDelayedCall | None = None
 
     def lineReceived(self, line: bytes) -> None:
@@ -148,10 +151,26 @@ class BoundedChannel(HTTPChannel):
     def pauseProducing(self) -> None:
         self._transport_full = True
         super().pauseProducing()
+        # Also while a request is answered, when twisted.web's would keep all that comes meanwhile.
+        self._networkProducer.pauseProducing()
 
     def resumeProducing(self) -> None:
         self._transport_full = False
         super().resumeProducing()
+        self._networkProducer.resumeProducing()
+        held, self._held = self._held, None
+        if held is not None:
+            super().requestDone(held)
+
+    def requestDone(self, request: HTTPRequest) -> None:
+        """As twisted.web's, but the request after it waits while the transport is full: who sends requests and reads no
+        answers would have them all in our memory.
+        """
+        if self._transport_full and self.persistent:
+            self._held = cast(BoundedRequest, request)
+            self.setTimeout(self.site.timeOut)
+        else:
+            super().requestDone(request)
 
     def registerProducer(self, producer: Any, streaming: bool) -> None:
         super().registerProducer(producer, streaming)

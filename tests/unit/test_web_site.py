@@ -2,9 +2,11 @@
 
 from io import StringIO
 
+from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.logger import FileLogObserver, formatEventAsClassicLogText, globalLogPublisher
+from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
@@ -215,6 +217,46 @@ class ProducerTests(SiteCase):
         channel.resumeProducing()
         self.assertEqual(told, ["pause", "resume"])
         seen.requests[0].unregisterProducer()
+
+
+class SentAheadTests(SiteCase):
+    """Requests that a client sends without reading the answers to those before."""
+
+    def test_the_next_is_answered_when_the_transport_has_room_again(self) -> None:
+        seen = Seen(held=True)
+        channel, transport = self.connect(seen)
+        channel.dataReceived(post(b"1") + post(b"2") + post(b"3"))
+        channel.pauseProducing()
+        self.assertEqual(transport.producerState, "paused")
+        seen.requests[0].finish()
+        self.assertEqual(seen.bodies, [b"1"])
+        channel.resumeProducing()
+        self.assertEqual((seen.bodies, transport.producerState), ([b"1", b"2"], "producing"))
+        seen.requests[1].finish()
+        seen.requests[2].finish()
+        self.assertEqual((seen.bodies, transport.value().count(b"200 OK")), ([b"1", b"2", b"3"], 3))
+
+    def test_nothing_is_read_while_the_transport_is_full(self) -> None:
+        seen = Seen(held=True)
+        channel, transport = self.connect(seen)
+        channel.dataReceived(post(b"1"))
+        channel.pauseProducing()
+        self.assertEqual(transport.producerState, "paused")
+        channel.resumeProducing()
+        self.assertEqual(transport.producerState, "producing")
+        seen.requests[0].finish()
+
+    def test_who_never_reads_is_cut_off(self) -> None:
+        seen = Seen(held=True)
+        channel, transport = self.connect(seen, idle_timeout_s=60)
+        channel.dataReceived(post(b"1") + post(b"2"))
+        channel.pauseProducing()
+        seen.requests[0].finish()
+        self.clock.advance(60)
+        self.clock.advance(15)
+        self.assertTrue(transport.disconnected)
+        channel.connectionLost(Failure(ConnectionDone()))
+        self.assertEqual((seen.bodies, self.clock.getDelayedCalls()), ([b"1"], []))
 
 
 class LogTests(SiteCase):
