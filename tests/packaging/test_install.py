@@ -58,6 +58,11 @@ def make_venv(path: Path) -> Path:
     return path / "bin"
 
 
+def install(programs: Path, *what: str | Path) -> None:
+    """Install with pip; nothing is compiled that nobody will import."""
+    run(programs / "pip", "install", "-q", "--no-compile", *what, cwd=programs)
+
+
 def assert_twistd_knows_hivesub(programs: Path, elsewhere: Path, environ: Mapping[str, str]) -> None:
     assert "hivesub" in run(programs / "twistd", "--help", cwd=elsewhere, **environ)
     # Loads the tap, and with it every module that it needs at import time.
@@ -72,21 +77,18 @@ def test_the_wheel_holds_the_package_its_types_and_the_plugin_and_nothing_else_o
     assert not [name for name in names if name.endswith((".pyc", "dropin.cache"))]
 
 
-def test_a_wheel_makes_twistd_know_it(wheel: Path, tmp_path: Path) -> None:
+def test_a_wheel_makes_twistd_know_it_and_without_it_a_checkout_on_the_path(
+    sources: Path, wheel: Path, tmp_path: Path
+) -> None:
     programs = make_venv(tmp_path / "venv")
-    run(programs / "pip", "install", "-q", wheel, cwd=tmp_path)
+    install(programs, wheel)
     assert_twistd_knows_hivesub(programs, tmp_path, {})
+    run(programs / "pip", "uninstall", "-q", "-y", "hivesub", cwd=tmp_path)
+    assert "hivesub" not in run(programs / "twistd", "--help", cwd=tmp_path)
+    assert_twistd_knows_hivesub(programs, tmp_path, {"PYTHONPATH": str(sources)})
 
 
 def test_an_editable_install_makes_twistd_know_it(sources: Path, tmp_path: Path) -> None:
     programs = make_venv(tmp_path / "venv")
-    run(programs / "pip", "install", "-q", "-e", sources, cwd=tmp_path)
+    install(programs, "-e", sources)
     assert_twistd_knows_hivesub(programs, tmp_path, {})
-
-
-def test_a_checkout_on_the_path_makes_twistd_know_it(sources: Path, wheel: Path, tmp_path: Path) -> None:
-    programs = make_venv(tmp_path / "venv")
-    run(programs / "pip", "install", "-q", wheel, cwd=tmp_path)
-    run(programs / "pip", "uninstall", "-q", "-y", "hivesub", cwd=tmp_path)
-    assert "hivesub" not in run(programs / "twistd", "--help", cwd=tmp_path)
-    assert_twistd_knows_hivesub(programs, tmp_path, {"PYTHONPATH": str(sources)})
