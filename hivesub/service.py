@@ -1,7 +1,7 @@
 """The life of a daemon: in which order its parts start, and how it stops within its bound.
 
-The order of a stop: no new runs and an interrupt for what runs; then the todos; then the port. Each has a bound, as
-twistd waits without one.
+The order of a stop: no new runs and an interrupt for what runs; then the todos, while what ended turns have left is
+ended; then the port. Each has a bound, as twistd waits without one, and none is left out because one before it failed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from twisted.application.service import IService, Service
-from twisted.internet.defer import Deferred, DeferredList
+from twisted.internet.defer import Deferred, DeferredList, maybeDeferred
 from twisted.internet.endpoints import serverFromString
 from twisted.internet.error import CannotListenError
 from twisted.logger import Logger
@@ -29,14 +29,20 @@ from hivesub.turns.processes import marked
 from hivesub.turns.toolset import beyond_default
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from twisted.internet.interfaces import IListeningPort
 
     from hivesub.options import Settings
 
-FLEET_STOP_S = 10.0
-"""How long a stop waits for the runs: the kill ladder takes 6 s."""
-OUTBOX_STOP_S = 3.5
+FLEET_STOP_S = 10.5
+"""How long a stop waits for the runs, which gives up by itself before."""
+LEFT_S = 1.0
+"""How long a stop gives what ended turns have left, from SIGTERM to SIGKILL and from there on."""
+OUTBOX_STOP_S = 3.2
 """How long a stop waits for todos in flight; what is not delivered then is on disk."""
+FACES_STOP_S = 0.5
+"""How long a stop waits for requests that are open."""
 
 _log = Logger()
 
@@ -162,34 +168,46 @@ class Daemon(Service):
 
     async def _stop(self) -> None:
         parts = self._parts
-        self._standing.end()
+        self._by_itself(self._standing.end)
         _log.info("stopping; {count} runs are going on", count=parts.fleet.running)
-        await self._at_most(parts.fleet.stop(), FLEET_STOP_S, "runs did not end in time")
-        left = end_orphans([f"{self._state.mark}-"], clock=self._reactor, marked=marked, whose="this daemon")
-        await self._at_most(left, 1.0, "processes of ended turns are still there")
-        await self._at_most(parts.outbox.stopService(), OUTBOX_STOP_S, "todos in flight are kept for the next start")
-        parts.tree.stop()
-        stops = [parts.agent.stopService(), parts.control.stopService()]
-        if self._port is not None:
-            stops.append(Deferred.fromCoroutine(_closed(self._port)))
-        await self._at_most(DeferredList(stops, consumeErrors=True), 0.5, "requests are still open")
-        shutil.rmtree(config_files(parts.settings, self._state.mark), ignore_errors=True)
+        await self._at_most(parts.fleet.stop, FLEET_STOP_S, "runs did not end in time")
+        await _all(
+            self._at_most(self._end_left, 2 * LEFT_S + 0.5, "processes of ended turns are still there"),
+            self._at_most(parts.outbox.stopService, OUTBOX_STOP_S, "todos in flight are kept for the next start"),
+        )
+        self._by_itself(parts.tree.stop)
+        faces = (parts.agent.stopService, parts.control.stopService, self._close_port)
+        await _all(*(self._at_most(stop, FACES_STOP_S, "requests are still open") for stop in faces))
+        self._by_itself(lambda: shutil.rmtree(config_files(parts.settings, self._state.mark), ignore_errors=True))
         if self._adopted is not None:
-            self._adopted.end()
-        self._state.release()
+            self._by_itself(self._adopted.end)
+        self._by_itself(self._state.release)
 
-    async def _at_most(self, done: Deferred[Any], seconds: float, otherwise: str) -> None:
+    def _end_left(self) -> Deferred[int]:
+        marks = [f"{self._state.mark}-"]
+        return end_orphans(marks, clock=self._reactor, marked=marked, whose="this daemon", wait_s=LEFT_S)
+
+    def _close_port(self) -> Any:
+        return self._port.stopListening() if self._port is not None else None
+
+    def _by_itself(self, stop: Callable[[], object]) -> None:
+        """Stop a part, so that the others are stopped whatever it does."""
+        try:
+            stop()
+        except Exception:
+            _log.failure("a part did not stop cleanly")
+
+    async def _at_most(self, stop: Callable[[], Any], seconds: float, otherwise: str) -> None:
+        """As `_by_itself`, and wait for what it gives."""
+
         def late(result: Any, timeout: float) -> None:
             _log.warn("{otherwise}", otherwise=otherwise)
 
-        done.addTimeout(seconds, self._reactor, late)
         try:
-            await done
+            await maybeDeferred(stop).addTimeout(seconds, self._reactor, late)
         except Exception:
             _log.failure("a part did not stop cleanly")
 
 
-async def _closed(port: IListeningPort) -> None:
-    result: Any = port.stopListening()
-    if result is not None:
-        await result
+def _all(*stops: Coroutine[Any, Any, None]) -> Deferred[Any]:
+    return DeferredList([Deferred.fromCoroutine(stop) for stop in stops], consumeErrors=True)

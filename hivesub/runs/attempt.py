@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
 
 from hivesub.errors import HivesubError
-from hivesub.runs.machine import Core, new_steps
+from hivesub.runs.lasting import why_not_over
+from hivesub.runs.machine import Core, abandon, new_steps
 from hivesub.runs.waiting import Waiters
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ class Attempt:
     :param finished: called once with this attempt, when the run is over, before anybody who waits is told.
     """
 
+    log = Logger()
+
     def __init__(
         self,
         run: Run,
@@ -55,25 +59,34 @@ class Attempt:
         self.run = run
         self.held = held
         self.withdrawn = False
+        self._source = source
         self._clock = clock
         self._finished = finished
         self._tally = tally
         self._launched = Waiters(clock)
         self._over = Waiters(clock)
-        self._steps = new_steps(
-            Core(
-                run=run,
-                source=source,
-                now=now,
-                signalled=signalled,
-                began=self._launched.fire,
-                finished=self._finish,
-                tally=tally,
-            )
+        self._interrupted = False
+        self._sweeping = False
+        self._swept = Waiters(clock)
+        self._core = Core(
+            run=run,
+            source=source,
+            now=now,
+            seconds=clock.seconds,
+            signalled=signalled,
+            began=self._launched.fire,
+            finished=self._finish,
+            tally=tally,
         )
+        self._steps = new_steps(self._core)
 
     def _finish(self) -> None:
-        self._finished(self)
+        if self._interrupted:
+            self._sweep()
+        try:
+            self._finished(self)
+        except Exception:  # a bug of ours: those who wait are told all the same
+            self.log.failure("what follows from the end of {name} failed", name=self.run.name)
         self._launched.fire()
         self._over.fire()
 
@@ -117,3 +130,38 @@ class Attempt:
     def stop(self, why: str) -> None:
         """Stop the run, the turn in flight included; later calls change nothing."""
         self._steps.stop(why)
+
+    def interrupt(self, why: str) -> None:
+        """Stop the run, and end what its turns have left once it is over: an interrupt leaves nothing behind."""
+        self._interrupted = True
+        self.stop(why)
+
+    def swept(self, within_s: float) -> Deferred[None]:
+        """Wait until what an interrupted run had left is gone, without an error when that takes longer."""
+        waiting = self._swept.wait(within_s)
+        if not self._sweeping:
+            self._swept.fire()
+        return waiting
+
+    def abandon(self, why: str) -> None:
+        """Have the run end without its turn, as failed by this; what its child does then is not looked at."""
+        abandon(self._steps, self._core, why)
+
+    def why_not_over(self) -> str:
+        """What holds up the end of the run, which was told to stop."""
+        at = self._core.told_to_stop_at
+        return why_not_over(self.run.turn, None if at is None else self._clock.seconds() - at)
+
+    def _sweep(self) -> None:
+        if self.run.mark is None:
+            return
+        self._sweeping = True
+        sweeping = self._source.end_left(self.run.mark)
+        sweeping.addErrback(
+            lambda why: self.log.failure("looking for what {name} left failed", why, name=self.run.name)
+        )
+        sweeping.addCallback(self._has_swept)
+
+    def _has_swept(self, _: object) -> None:
+        self._sweeping = False
+        self._swept.fire()

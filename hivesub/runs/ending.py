@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
 from hivesub.errors import AppendError
 from hivesub.records import TodoState
+from hivesub.runs.broken import bare_record, note_broken
 from hivesub.runs.report import report_text
 from hivesub.runs.tally import Tally
 from hivesub.todos.todo import build_todo
@@ -48,6 +49,7 @@ class Ending:
         self._new_id = new_id
         self.tally = Tally()
         self._telling: set[Run] = set()
+        self._appending: set[Deferred[None]] = set()
         self._waiting: list[Deferred[None]] = []
 
     def tell(self, run: Run, recorded: Callable[[], RecordDict]) -> Deferred[None]:
@@ -63,26 +65,49 @@ class Ending:
 
     async def _tell(self, run: Run, recorded: Callable[[], RecordDict]) -> None:
         if run.report_file is not None:
-            try:
-                await self._report.append(
-                    run.report_file, self._redact(report_text(recorded(), self._now())), run.report_within
-                )
-            except AppendError as error:
-                run.add_report_error(self._redact(str(error)))
-            except Exception:
-                self.log.failure("the report of {name} was not written", name=run.name)
-                run.add_report_error("the report was not written: internal error; see the daemon's log")
+            await self._append(run, run.report_file, recorded)
 
         def changed(state: TodoState) -> None:
-            self.tally.todo_moved(run.todo, state)
-            run.todo = state
+            old, run.todo = run.todo, state
+            self.tally.todo_moved(old, state)
 
         try:
-            todo = build_todo(recorded(), todo_id=self._new_id(), created_at=self._now(), redact=self._redact)
-            self._outbox.push(todo, changed)
+            self._outbox.push(self._todo(run, recorded), changed)
         except Exception:
             self.log.failure("the todo of {name} was not handed on", name=run.name)
             changed(TodoState.UNDELIVERED)
+
+    async def _append(self, run: Run, path: str, recorded: Callable[[], RecordDict]) -> None:
+        try:
+            text = self._redact(report_text(recorded(), self._now()))
+            appending = self._report.append(path, text, run.report_within)
+            self._appending.add(appending)
+            try:
+                await appending
+            finally:
+                self._appending.discard(appending)
+        except AppendError as error:
+            run.add_report_error(self._redact(str(error)))
+        except CancelledError:
+            run.add_report_error("the report was still blocked when the daemon stopped: whether it will be is unknown")
+        except Exception:
+            self.log.failure("the report of {name} was not written", name=run.name)
+            run.add_report_error("the report was not written: internal error; see the daemon's log")
+
+    def _todo(self, run: Run, recorded: Callable[[], RecordDict]) -> RecordDict:
+        try:
+            return self._built(recorded())
+        except Exception as error:
+            note_broken(run, error)
+            return self._built(bare_record(run))
+
+    def _built(self, record: RecordDict) -> RecordDict:
+        return build_todo(record, todo_id=self._new_id(), created_at=self._now(), redact=self._redact)
+
+    def give_up_reports(self) -> None:
+        """Wait for no append any longer: the todos that wait for one go out, and say so."""
+        for appending in list(self._appending):
+            appending.cancel()
 
     def _told(self, result: object, run: Run) -> object:
         self._telling.discard(run)

@@ -5,7 +5,6 @@ Owns who runs, who is remembered, and what is told when a run ends. All of it li
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from zope.interface import implementer
 
 from hivesub.errors import (
     AlreadyRunning,
-    BadRequest,
     ContinueFailed,
     HivesubError,
     NotRunning,
@@ -26,11 +24,12 @@ from hivesub.errors import (
 from hivesub.interfaces import IFleet
 from hivesub.records import Outcome, TodoState
 from hivesub.runs.attempt import Attempt
-from hivesub.runs.once import Once, check_same
-from hivesub.runs.plan import continue_error, is_miss, plan_continue, plan_start
-from hivesub.runs.record import record
-from hivesub.runs.report import check_within
+from hivesub.runs.claims import take_claim
+from hivesub.runs.once import Once, check_same, digest_of
+from hivesub.runs.plan import check_session_free, continue_error, is_miss, plan_continue, plan_start
 from hivesub.runs.roster import KeptCall, Roster
+from hivesub.runs.stopping import stop_all
+from hivesub.runs.telling import Telling
 from hivesub.runs.waiting import Waiters
 
 if TYPE_CHECKING:
@@ -48,10 +47,6 @@ if TYPE_CHECKING:
 
 INTERRUPT_S = 9.5
 """How long `interrupt` waits for the child to go: its answer comes within 10 s (spec 3.4)."""
-LISTED = 20
-"""How many ended subagents a status without a name lists."""
-LISTED_GOAL = 200
-"""Characters of a goal in such a list."""
 
 
 @implementer(IFleet)
@@ -83,6 +78,7 @@ class Fleet:
         self._clock = clock
         self._now = now
         self._redact = redactor.redact
+        self._telling = Telling(clock=clock, redact=redactor.redact)
         self._ending = ending
         self._tally = ending.tally
         self._tools = tools
@@ -124,21 +120,22 @@ class Fleet:
         if earlier is not None and earlier.session_id is not None:
             beside["replaced_session_id"] = self._redact(earlier.session_id)
         attempt = self._begin(run, held=False)
-        self._keep("start", KeptCall(request, run, beside))
+        self._keep("start", request, run, beside)
         await attempt.launch()
-        return self._told(run, beside)
+        return self._telling.made(run, beside)
 
     async def _continue(self, request: ContinueRequest) -> RecordDict:
         called_at = self._clock.seconds()
         self._admit(request.name)
         earlier = self._continued_from(self._last(request.name))
         run = plan_continue(request, earlier, default_dir=self._default_dir, tools=self._tools, now=self._now())
+        check_session_free(run, [attempt.run for attempt in self._attempts.values()])
         beside: RecordDict = {}
         previous = earlier.last_turn if earlier is not None else None
         if previous is not None and previous.outcome is Outcome.KILLED:
             beside["previous_signal"] = previous.signal
         attempt = self._begin(run, held=True)
-        self._keep("continue", KeptCall(request, run, beside))
+        self._keep("continue", request, run, beside)
         try:
             await attempt.launch()
             await attempt.under_way()
@@ -152,7 +149,7 @@ class Fleet:
                 raise ContinueFailed(self._redact(f"claude was killed before its turn was under way: {end.detail}"))
             raise ContinueFailed(self._redact(continue_error(run, end, self._config_dir)))
         self._tally.resume.observe(self._clock.seconds() - called_at)
-        return self._told(run, beside)
+        return self._telling.made(run, beside)
 
     async def _status(self, name: str | None, wait_s: float, result: bool) -> RecordDict:
         asked = [self._roster.known(name).run] if name is not None else self._roster.runs()
@@ -161,8 +158,8 @@ class Fleet:
         while watched and not any(run.over for run in watched) and (left := deadline - self._clock.seconds()) > 0:
             await self._ended.wait(left)
         if name is not None:
-            return {"subagents": [self._record(self._roster.known(name).run, result=result)]}
-        return self._list(result)
+            return {"subagents": [self._telling.record(self._roster.known(name).run, result=result)]}
+        return self._telling.listed(self._roster.runs(), result)
 
     async def _interrupt(self, name: str) -> RecordDict:
         run = self._roster.known(name).run
@@ -174,26 +171,12 @@ class Fleet:
             )
         deadline = self._clock.seconds() + INTERRUPT_S
         over = attempt.over(within_s=INTERRUPT_S)
-        attempt.stop("interrupted by the agent")
+        attempt.interrupt("interrupted by the agent")
         await over
         if not run.over:
-            pid = run.turn.pid if run.turn is not None else None
-            raise StillRunning(
-                f"{name} has not gone after SIGINT, SIGTERM and SIGKILL; pid {pid} lives. Ask `status` again"
-            )
-        await self._swept(run, max(0.0, deadline - self._clock.seconds()))
-        return {"subagent": self._record(run), "escalated": run.escalated}
-
-    async def _swept(self, run: Run, within_s: float) -> None:
-        """Wait until what the run's earlier turns left is gone too: an interrupt leaves nothing behind (spec 5.3)."""
-        if run.mark is None:
-            return
-        gone = Waiters(self._clock)
-        waiting = gone.wait(within_s)
-        sweeping = self._source.end_left(run.mark)
-        sweeping.addErrback(lambda why: self.log.failure("looking for what {name} left failed", why, name=run.name))
-        sweeping.addCallback(lambda _: gone.fire())
-        await waiting
+            raise StillRunning(f"{name} has not ended yet: {attempt.why_not_over()}. Ask `status` again")
+        await attempt.swept(max(0.0, deadline - self._clock.seconds()))
+        return {"subagent": self._telling.record(run), "escalated": run.escalated}
 
     # Admission.
 
@@ -240,19 +223,20 @@ class Fleet:
 
     async def _repeat(self, kept: KeptCall, request: RunRequest) -> RecordDict:
         """Answer with the run already made. Where its first caller gave up, it may not have come about yet."""
-        check_same(kept.request, request)
+        check_same(kept.digest, request)
         attempt = self._attempts.get(request.name)
         if attempt is not None and attempt.run is kept.run and kept.run.last_turn is None:
             if kept.run.turn is None:
                 await attempt.launched()
             if kept.run.resume is not None:
                 await attempt.under_way()
-        return self._told(kept.run, kept.beside)
+        return self._telling.made(kept.run, kept.beside)
 
-    def _keep(self, tool: str, call: KeptCall) -> None:
+    def _keep(self, tool: str, request: RunRequest, run: Run, beside: RecordDict) -> None:
         """Keep a call that bears a key from the first: its caller may give up before the answer, and come again."""
-        if call.request.request_key is not None:
-            self._roster.known(call.run.name).keep(tool, call.request.request_key, call)
+        if request.request_key is not None:
+            call = KeptCall(digest_of(request), run, beside)
+            self._roster.known(run.name).keep(tool, request.request_key, call)
 
     # The life of a run.
 
@@ -286,53 +270,18 @@ class Fleet:
 
     def _remember(self, run: Run) -> None:
         self._roster.ended(run.name, self._attempts)
-        self._tally.run_ended(run.stop_reason)
-        self._tally.todo_moved(run.todo, TodoState.PENDING)
-        run.todo = TodoState.PENDING
-        telling = self._ending.tell(run, lambda: self._record(run))
+        old, run.todo = run.todo, TodoState.PENDING
+        telling = self._ending.tell(run, lambda: self._telling.record(run))
         telling.addErrback(lambda failure: self.log.failure("the end of {name} was not told", failure, name=run.name))
         telling.addCallback(lambda _: self._ended.fire())
+        # Last: an end that cannot be counted is told all the same.
+        self._tally.todo_moved(old, TodoState.PENDING)
+        self._tally.run_ended(run.stop_reason)
 
     def _signalled(self, run: Run, turn: int, kind: SignalKind, message: str, path: str | None) -> str:
-        if run.over or run.turn_number != turn:
-            raise BadRequest("this turn has ended: nothing was recorded")
-        run.claim(kind, self._redact(message), self._now())
-        note = "Recorded as your claim. No further turn follows this one: end it now."
-        if path is None:
-            return note
-        if run.report_file is not None and run.report_within is None:
-            return f"{note} The report file stays {run.report_file}, as the agent that started you said."
-        run.read_init(run.turn.init if run.turn is not None else None)  # the directory is the one that it is in
-        inside = check_within(path, run.dir)
-        if inside is None:
-            run.report_error = f"the path that the subagent named is not inside {run.dir}: dropped"
-            return f"{note} The report_file was dropped: it is not inside {run.dir}."
-        run.report_file, run.report_within = inside, str(run.dir)
-        return note
+        return take_claim(run, turn, kind, message, path, redact=self._redact, at=self._now())
 
-    # Telling.
-
-    def _record(self, run: Run, *, result: bool = False, goal_limit: int | None = None) -> RecordDict:
-        return record(run, seconds=self._clock.seconds(), redact=self._redact, goal_limit=goal_limit, result=result)
-
-    def _told(self, run: Run, beside: RecordDict) -> RecordDict:
-        """The answer of the call that made a run; a session that claude has not taken up yet is not called resumed."""
-        answer: RecordDict = {"subagent": self._record(run), **beside}
-        if run.resume is not None and not run.over and run.turn_number == 1 and run.turn and run.turn.init is None:
-            answer["under_way"] = False
-        return answer
-
-    def _list(self, result: bool) -> RecordDict:
-        runs = self._roster.runs()
-        running = [run for run in runs if not run.over]
-        ended = [run for run in runs if run.over][-LISTED:]
-        counts = Counter(run.state.value for run in runs)
-        return {
-            "subagents": [
-                self._record(run, result=result, goal_limit=LISTED_GOAL) for run in (*running, *reversed(ended))
-            ],
-            "counts": {state: counts.get(state, 0) for state in ("running", "idle", "blocked", "killed", "failed")},
-        }
+    # For those who look at all.
 
     @property
     def running(self) -> int:
@@ -346,14 +295,7 @@ class Fleet:
     def stop(self) -> Deferred[None]:
         """Take no new runs, interrupt what runs, and tell the ends.
 
-        :returns: fires when every run is over and its todo was handed on.
+        :returns: fires when the todo of every run was handed on, within 10 s.
         """
         self._stopping = True
-        for attempt in list(self._attempts.values()):
-            attempt.stop("the daemon stopped")
-        return Deferred.fromCoroutine(self._all_told())
-
-    async def _all_told(self) -> None:
-        while self._attempts:
-            await next(iter(self._attempts.values())).over()
-        await self._ending.all_told()
+        return stop_all(self._attempts, self._ending, self._clock)

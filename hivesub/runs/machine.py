@@ -19,7 +19,8 @@ from twisted.python.failure import Failure
 
 from hivesub.errors import HivesubError
 from hivesub.interfaces import ITurn
-from hivesub.records import SignalKind, StopKind, StopReason, TurnEnd, TurnSpec
+from hivesub.records import Outcome, SignalKind, StopKind, StopReason, TurnEnd, TurnSpec
+from hivesub.runs.broken import internal_error
 from hivesub.runs.prompts import first_prompt, next_prompt
 from hivesub.runs.tally import Tally
 from hivesub.runs.verdict import after_turn
@@ -68,7 +69,9 @@ class Core:
     """What the machine works on and with.
 
     `signalled`: called with the turn's number, the kind, the message and a path or None; gives the note for the answer.
-    `began`: called when a process exists. `finished`: called once, when the run is over.
+    `began`: called when a process exists. `finished`: called once, when the run is over; it raises nothing.
+    `seconds`: the monotonic time. `told_to_stop_at`: when the turn in flight was told to stop. `ending`: the wait for
+    its end. `abandoned`: why its end is not waited for.
     """
 
     run: Run
@@ -78,7 +81,11 @@ class Core:
     began: Callable[[], None]
     finished: Callable[[], None]
     spawning: Deferred[ITurn] | None = None
+    ending: Deferred[None] | None = None
     stop_asked: str | None = None
+    told_to_stop_at: float | None = None
+    abandoned: str | None = None
+    seconds: Callable[[], float] = lambda: 0.0
     tally: Tally = Factory(Tally)
 
 
@@ -88,7 +95,7 @@ def _spec(run: Run) -> TurnSpec:
     resume = run.resume if first else run.session_id or run.resume
     left = None
     if run.max_budget_usd is not None:
-        left = max(LEAST_BUDGET_USD, run.max_budget_usd - (run.usage.cost_usd or 0.0))
+        left = max(LEAST_BUDGET_USD, run.max_budget_usd - run.spent_usd)
     return TurnSpec(
         name=run.name,
         prompt=_prompt(run),
@@ -118,7 +125,7 @@ def _spawn(steps: Steps, core: Core) -> None:
         spawning = core.source.spawn(_spec(core.run), partial(core.signalled, core.run.turn_number))
     except Exception as error:  # a bug of ours: the run ends by it, the daemon does not
         _log.failure("the turn of {name} could not be described", name=core.run.name)
-        message = f"internal error: {type(error).__name__}"
+        message = internal_error(error)
         core.run.error = HivesubError(message)
         _finish_without_process(steps, core, StopReason(kind=StopKind.FAILED, message=message))
         return
@@ -131,17 +138,61 @@ def _attach(steps: Steps, core: Core, turn: ITurn) -> None:
     core.spawning = None
     core.run.turn_began(turn, core.now())
     core.began()
-    ending = turn.when_ended()
-    ending.addCallback(steps.ended)
-    ending.addErrback(lambda failure: _log.failure("the end of a turn of {name} failed", failure, name=core.run.name))
+    ending = turn.when_ended().addErrback(partial(_lost, core, turn))
+    core.ending = ending.addCallback(steps.ended)
+    core.ending.addErrback(lambda why: _log.failure("the end of a turn of {name} failed", why, name=core.run.name))
+
+
+def _lost(core: Core, turn: ITurn, failure: Failure) -> TurnEnd:
+    """The end of a turn of which none is heard: it is given up, or by a bug of ours is not told."""
+    why = core.abandoned
+    if why is None:
+        _log.failure("the end of a turn of {name} is not known", failure, name=core.run.name)
+        why = internal_error(failure.value)
+        _tell_to_stop(core, turn, "its end is not known")
+    return TurnEnd(
+        outcome=Outcome.FAILED,
+        signal=None,
+        exit_code=None,
+        detail=why,
+        ended_at=core.now(),
+        under_way=turn.init is not None,
+        init=turn.init,
+        result=turn.result,
+    )
 
 
 def _attach_and_stop(steps: Steps, core: Core, turn: ITurn) -> None:
     _attach(steps, core, turn)
-    turn.stop(core.stop_asked or "stopped")
+    _tell_to_stop(core, turn, core.stop_asked or "stopped")
+
+
+def _tell_to_stop(core: Core, turn: ITurn, why: str) -> None:
+    try:
+        turn.stop(why)
+    except Exception:  # a bug of ours: its end is waited for all the same
+        _log.failure("the turn of {name} could not be stopped", name=core.run.name)
+    else:
+        core.told_to_stop_at = core.seconds()
 
 
 def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
+    core.ending = None
+    try:
+        reason = _reason(core, end)
+    except Exception as error:  # a bug of ours: this run ends by it, and no other
+        _log.failure("the end of a turn of {name} could not be taken over", name=core.run.name)
+        core.run.turn_lost(end)
+        kind = StopKind.KILLED if end.outcome is Outcome.KILLED else StopKind.FAILED
+        reason = StopReason(kind=kind, message=internal_error(error))
+    if reason is None:
+        steps.go_on()
+    else:
+        steps.finish(reason)
+
+
+def _reason(core: Core, end: TurnEnd) -> StopReason | None:
+    """Take over how a turn ended, and say why no further one follows."""
     run = core.run
     turn = run.turn
     assert turn is not None
@@ -154,7 +205,8 @@ def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
         turn=run.turn_number,
         max_turns=run.max_turns,
         control=run.control,
-        cost_usd=run.usage.cost_usd,
+        spent_usd=run.spent_usd,
+        cost_unknown=run.cost_unknown,
         max_budget_usd=run.max_budget_usd,
     )
     if reason is None and core.stop_asked is not None:
@@ -162,10 +214,7 @@ def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
         reason = StopReason(
             kind=StopKind.KILLED, message=f"{core.stop_asked} after turn {run.turn_number} had ended by itself"
         )
-    if reason is None:
-        steps.go_on()
-    else:
-        steps.finish(reason)
+    return reason
 
 
 def _not_spawned(steps: Steps, core: Core, failure: Failure) -> None:
@@ -182,7 +231,7 @@ def _not_spawned(steps: Steps, core: Core, failure: Failure) -> None:
         message = str(failure.value)
     else:
         _log.failure("no process for {name}", failure, name=run.name)
-        message = f"internal error: {failure.type.__name__ if failure.type else 'unknown'}"
+        message = internal_error(failure.value)
         run.error = HivesubError(message)
     _finish_without_process(steps, core, StopReason(kind=StopKind.FAILED, message=message))
 
@@ -202,7 +251,7 @@ def _give_up_spawn(steps: Steps, core: Core, why: str) -> None:
 def _stop_turn(steps: Steps, core: Core, why: str) -> None:
     core.stop_asked = why
     assert core.run.turn is not None
-    core.run.turn.stop(why)
+    _tell_to_stop(core, core.run.turn, why)
 
 
 def _close(steps: Steps, core: Core, reason: StopReason) -> None:
@@ -239,6 +288,15 @@ TRANSITIONS: tuple[tuple[str, Any, str, Any], ...] = (
     ("over", Steps.stop, "over", _ignore),
 )
 """State, input, next state, what is done on the way. The documentation draws the machine from this table."""
+
+
+def abandon(steps: Steps, core: Core, why: str) -> None:
+    """End a run that was told to stop without waiting for the end of its turn, which is told as failed by this."""
+    core.abandoned = why
+    if core.ending is not None:
+        core.ending.cancel()
+    elif core.spawning is not None:
+        steps.spawn_failed(Failure(CancelledError()))
 
 
 def build_machine() -> Callable[[Core], Steps]:

@@ -6,9 +6,11 @@ Owns what is in flight; what a call has made is kept with the record, by the cal
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
+from attrs import asdict, define, field
 from twisted.internet.defer import Deferred
 
 from hivesub.errors import RequestKeyReused
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 @define(eq=False)
 class _Flight:
-    request: RunRequest
+    digest: bytes
     work: Deferred[RecordDict] | None = None
     waiters: list[Deferred[RecordDict]] = field(factory=list)
 
@@ -42,12 +44,21 @@ class _Flight:
                 waiter.callback(answer)
 
 
-def check_same(kept: RunRequest, request: RunRequest) -> None:
+def digest_of(request: RunRequest) -> bytes:
+    """SHA-256 of what a call asks for, its key left out: a prompt of 2 MiB is not kept to know a retry again."""
+    asked = asdict(request, filter=lambda attribute, _: attribute.name != "request_key")
+    # JSON writes 5 and 5.0 differently, and escapes what UTF-8 cannot carry.
+    plain = {name: float(value) if isinstance(value, int) else value for name, value in asked.items()}
+    return hashlib.sha256(json.dumps([type(request).__name__, plain], sort_keys=True).encode()).digest()
+
+
+def check_same(kept: bytes, request: RunRequest) -> None:
     """Compare a retry with the call that its key names.
 
+    :param kept: the digest of that call.
     :raises RequestKeyReused: when they differ.
     """
-    if evolve(kept, request_key=None) != evolve(request, request_key=None):
+    if kept != digest_of(request):
         raise RequestKeyReused(
             f"request_key: {request.request_key!r} was already used with other arguments: "
             "repeat the call with the same ones, or take a new key"
@@ -70,9 +81,9 @@ class Once:
         """
         flight = self._flights.get(ident)
         if flight is not None:
-            check_same(flight.request, request)
+            check_same(flight.digest, request)
         fresh = flight is None
-        flight = flight or _Flight(request)
+        flight = flight or _Flight(digest_of(request))
         waiter: Deferred[RecordDict] = Deferred(flight.left)
         flight.waiters.append(waiter)
         if fresh:

@@ -9,8 +9,8 @@ from zope.interface import implementer
 
 from hivesub.interfaces import IOverlook
 from hivesub.records import State
-from hivesub.runs.record import record
 from hivesub.runs.tally import Latencies, Reading
+from hivesub.runs.telling import Telling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +46,7 @@ class Overlook:
         self._runs = runs
         self._tally = tally
         self._clock = clock
-        self._redact = redact
+        self._telling = Telling(clock=clock, redact=redact)
         self._max_running = max_running
 
     def overlook(self) -> RecordDict:
@@ -66,9 +66,8 @@ class Overlook:
         return None
 
     def _told(self, run: Run, goal_limit: int | None) -> RecordDict:
-        seconds = self._clock.seconds()
-        told = record(run, seconds=seconds, redact=self._redact, goal_limit=goal_limit)
-        return {**told, "history": run.history.told(run.turn, seconds)}
+        told = self._telling.record(run, goal_limit=goal_limit)
+        return {**told, "history": run.history.told(run.turn, self._clock.seconds())}
 
     def reading(self) -> Reading:
         tally, running = self._tally, [run for run in self._runs() if not run.over]

@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hivesub.errors import BadRequest
+from hivesub.errors import AlreadyRunning, BadRequest
 from hivesub.records import DEFAULT_MAX_TURNS
 from hivesub.runs.history import History
 from hivesub.runs.report import resolve_report_path
@@ -19,6 +19,7 @@ from hivesub.runs.run import Run
 from hivesub.runs.verdict import keeps_goal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
     from hivesub.records import ContinueRequest, StartRequest, TurnEnd
@@ -109,6 +110,21 @@ def plan_continue(
         started_at=now,
         history=earlier.history.continued() if earlier is not None and resume == remembered else History(),
     )
+
+
+def check_session_free(run: Run, going: Iterable[Run]) -> None:
+    """See that no other run works in the session that this one is to resume.
+
+    :raises AlreadyRunning: naming the subagent that does.
+    """
+    for other in going:
+        init = other.turn.init if other.turn is not None else None
+        if run.resume in {other.session_id, init.session_id if init is not None else None}:
+            raise AlreadyRunning(
+                f"the session {run.resume} is that of {other.name}, which is running (turn {other.turn_number}): "
+                "nothing was queued, as two claudes would write one transcript. "
+                f"Wait for {other.name} with `status` or stop it with `interrupt`, and continue the session then"
+            )
 
 
 def is_miss(end: TurnEnd) -> bool:

@@ -14,7 +14,7 @@ from hivesub.errors import UnknownName
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hivesub.records import RecordDict, RunRequest
+    from hivesub.records import RecordDict
     from hivesub.runs.run import Run
 
 REMEMBERED = 1000
@@ -25,9 +25,11 @@ KEPT_KEYS = 20
 
 @define(eq=False)
 class KeptCall:
-    """A call that bore a key: the run that it made, and what its answer tells beside the record."""
+    """A call that bore a key: the digest of what it asked for, the run that it made, and what its answer tells beside
+    the record.
+    """
 
-    request: RunRequest
+    digest: bytes
     run: Run
     beside: RecordDict
 

@@ -34,7 +34,8 @@ class Run:
     `report_within`: the directory that the report must lie in, where a subagent named the path. `interrupted`: the run
     was stopped between two turns. `error`: why a process could not be started. `missed`: claude found no session to
     resume, and the call that asked for it had been answered or given up; `before_miss`: what the name is continued from
-    then, None where nothing was known of it.
+    then, None where nothing was known of it. `spent_usd`: the least that the run has cost, whatever of it cannot be
+    told (`cost_unknown`). `broken`: why the run cannot be told of.
     """
 
     name: str
@@ -66,9 +67,11 @@ class Run:
     missing_tools: tuple[str, ...] = ()
     usage: Usage = Factory(Usage)
     cost_unknown: bool = False
+    spent_usd: float = 0.0
     report_error: str | None = None
     error: HivesubError | None = None
     escalated: bool = False
+    broken: str | None = None
     missed: bool = False
     before_miss: Run | None = None
     todo: TodoState = TodoState.NONE
@@ -123,9 +126,7 @@ class Run:
     def turn_ended(self, turn: ITurn, end: TurnEnd) -> None:
         """Take over what a turn that ended has told."""
         cost_before = self.usage.cost_usd or 0.0
-        self.turn = None
-        self.last_turn = evolve(end, init=None)  # what it said is taken over below
-        self.prompt = ""  # the first turn's alone, and up to 2 MiB of it would be remembered with each subagent
+        self.turn_lost(end)
         self.escalated = turn.escalated
         if turn.control is not Control.UNKNOWN:
             self.control = turn.control
@@ -136,12 +137,19 @@ class Run:
         cost = self.usage.cost_usd
         self.history.turn_ended(self.turn_number, turn, end, None if cost is None else cost - cost_before)
 
+    def turn_lost(self, end: TurnEnd) -> None:
+        """Take over of a turn that ended no more than that it did."""
+        self.turn = None
+        self.last_turn = evolve(end, init=None)  # what it said is the record's own
+        self.prompt = ""  # the first turn's alone, and up to 2 MiB of it would be remembered with each subagent
+
     def _count(self, used: TurnUsage) -> None:
         """Add a turn's usage. Claude's cost is its session's, so a turn's is the difference that it made.
 
         What claude used since its last result is that difference, told by itself. Where it does not tell, it is
         reckoned from the totals, which can also go down: a claude that was killed never kept what it had cost
-        (measured, 2.1.332). Where that cannot be done either, the run's cost stays unknown.
+        (measured, 2.1.332). Where that cannot be done either, the run's cost stays unknown, and the budget counts the
+        differences that are known.
         """
         total, cost = used.total_cost_usd, used.since_usd
         if cost is None and total is not None and self.session_cost is not None:
@@ -149,6 +157,7 @@ class Run:
         if total is not None:
             self.session_cost = total
             self.cost_unknown = self.cost_unknown or cost is None
+        self.spent_usd += cost or 0.0
         so_far = self.usage
         self.usage = Usage(
             cost_usd=None if self.cost_unknown else _sum(so_far.cost_usd, cost),

@@ -21,7 +21,8 @@ def after_turn(
     turn: int,
     max_turns: int | None,
     control: Control,
-    cost_usd: float | None,
+    spent_usd: float,
+    cost_unknown: bool,
     max_budget_usd: float | None,
 ) -> StopReason | None:
     """Why no further turn follows this one, or None when one does.
@@ -29,7 +30,7 @@ def after_turn(
     The outcome's own kind when that is not finished, else the last signal's, else budget, cap or plain end.
 
     :param turn: the number of the turn that ended, from 1.
-    :param cost_usd: what the run cost so far, None when it cannot be told.
+    :param spent_usd: what the run has cost so far, at the least where `cost_unknown`.
     """
     if end.outcome is Outcome.KILLED:
         return StopReason(kind=StopKind.KILLED, message=end.detail or f"killed by {end.signal}")
@@ -44,10 +45,11 @@ def after_turn(
         )
     if goal is None or max_turns is None:
         return StopReason(kind=StopKind.TURN_ENDED, message="the turn ended by itself and nothing was signalled")
-    if max_budget_usd is not None and cost_usd is not None and cost_usd >= max_budget_usd:
+    if max_budget_usd is not None and spent_usd >= max_budget_usd:
+        least = "at least " if cost_unknown else ""
         return StopReason(
             kind=StopKind.BUDGET_SPENT,
-            message=f"the run cost {cost_usd:.4f} USD of its max_budget_usd {max_budget_usd:g}; "
+            message=f"the run cost {least}{spent_usd:.4f} USD of its max_budget_usd {max_budget_usd:g}; "
             "the goal was never reported reached",
         )
     if control is Control.FAILED:

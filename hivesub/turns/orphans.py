@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _log = Logger()
 WAIT_S = 3.0
-"""Seconds between SIGTERM and SIGKILL."""
+"""Seconds between SIGTERM and SIGKILL where nobody waits."""
 _LOOK_S = 0.1
 
 
@@ -27,15 +27,17 @@ def end_orphans(
     clock: IReactorTime,
     marked: Callable[[str], set[int]],
     whose: str = "a dead daemon",
+    wait_s: float = WAIT_S,
     kill: Callable[[int, int], None] = os.kill,
 ) -> Deferred[int]:
     """End every process that bears one of the marks: SIGTERM, and SIGKILL for those that stay.
 
     :param marked: gives the ids of the living processes whose mark begins with a prefix.
     :param whose: what the log says that they are left from.
-    :returns: fires with how many were found, once they are gone or `WAIT_S` after SIGKILL.
+    :param wait_s: seconds between SIGTERM and SIGKILL, and that SIGKILL is given.
+    :returns: fires with how many were found, once they are gone or `wait_s` after SIGKILL.
     """
-    return Deferred.fromCoroutine(_end(tuple(marks), clock, marked, whose, kill))
+    return Deferred.fromCoroutine(_end(tuple(marks), clock, marked, whose, wait_s, kill))
 
 
 async def _end(
@@ -43,6 +45,7 @@ async def _end(
     clock: IReactorTime,
     marked: Callable[[str], set[int]],
     whose: str,
+    wait_s: float,
     kill: Callable[[int, int], None],
 ) -> int:
     def left() -> set[int]:
@@ -58,7 +61,7 @@ async def _end(
                 kill(pid, number)
             except OSError:
                 continue
-        deadline = clock.seconds() + WAIT_S
+        deadline = clock.seconds() + wait_s
         while left() and clock.seconds() < deadline:
             await deferLater(clock, _LOOK_S)
     for pid in sorted(left()):

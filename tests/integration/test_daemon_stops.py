@@ -59,6 +59,18 @@ async def test_sigterm_ends_all_that_runs_and_exits_0_in_time_whatever_the_child
     await waiting.addBoth(lambda _: None).addTimeout(5, reactor)
 
 
+async def test_what_a_finished_turn_left_is_gone_with_the_daemon_although_it_ignores_sigterm(own: World) -> None:
+    left = own.dir / "left"
+    deaf = f"trap '' TERM; echo $$ > {quoted(left)}; exec >/dev/null 2>&1; while :; do sleep 1; done"
+    record = await own.run("parent", f"spawn own-session {deaf}", "text done")
+    assert record["last_turn"]["outcome"] == "finished"
+    pid = await pid_in(left)
+    assert living(pid)
+    assert await stopped(own.daemon) == 0
+    assert not living(pid)
+    assert own.tracebacks() == ""
+
+
 async def test_a_start_while_the_daemon_stops_is_refused_and_says_what_to_do(own: World) -> None:
     ready = own.dir / "ready"
     await own.start("deaf", "ignore SIGINT", f"write {ready} x", "hang")

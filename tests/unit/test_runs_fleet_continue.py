@@ -308,6 +308,33 @@ class ThePreviousSignal(FleetCase):
         self.assertEqual(self.resume()["previous_signal"], "SIGTERM")
 
 
+class ASessionThatAnotherRunWorksIn(FleetCase):
+    def test_it_is_refused_with_the_name_of_that_run(self) -> None:
+        self.start("alpha")
+        error = self.refused(self.continuing("beta", session_id=session(1)), AlreadyRunning)
+        self.assertIn(f"the session {session(1)} is that of alpha, which is running (turn 1)", error)
+        self.assertIn("Wait for alpha with `status` or stop it with `interrupt`", error)
+        self.assertEqual((len(self.source.turns), self.outbox.todos), (1, []))
+        self.assertEqual(set(self.fleet_names()), {"alpha"})
+        self.end()
+        self.assertEqual(self.resume("beta", session_id=session(1))["subagent"]["session_id"], session(1))
+
+    def test_a_remembered_session_is_refused_too(self) -> None:
+        self.ended_run("alpha")
+        self.resume("beta", session_id=session(1))
+        self.assertIn("is that of beta", self.refused(self.continuing("alpha"), AlreadyRunning))
+        self.end()
+        self.resume("alpha")
+
+    def test_the_session_is_the_one_that_init_says(self) -> None:
+        self.start("alpha")
+        self.turn.begin(init(session_id=session(7)))
+        self.refused(self.continuing("beta", session_id=session(7)), AlreadyRunning)
+
+    def fleet_names(self) -> list[str]:
+        return [run.name for run in self.fleet.runs()]
+
+
 class TheRequestKey(FleetCase):
     def test_a_twin_joins_the_hold(self) -> None:
         twins = [self.continuing(request_key="k"), self.continuing(request_key="k")]

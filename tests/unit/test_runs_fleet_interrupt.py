@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from twisted.internet.defer import Deferred, fail
 
 from hivesub.errors import ContinueFailed, HivesubError, NotRunning, StillRunning, Stopping, UnknownName
+from hivesub.interfaces import ITurn
 from hivesub.records import Outcome, SignalKind
+from hivesub.runs.attempt import Attempt
 from tests.runfakes import FleetCase, turn_end
+
+
+def cannot_stop(reason: str) -> None:
+    raise OSError(24, "Too many open files")
+
+
+class Stuck(Deferred[ITurn]):
+    """A spawn that does not hear that it is given up."""
+
+    def cancel(self) -> None: ...
 
 
 class AnInterrupt(FleetCase):
@@ -56,6 +70,46 @@ class AnInterrupt(FleetCase):
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
         self.successResultOf(answer)
 
+    def test_what_they_left_is_ended_when_the_run_ends_although_the_caller_has_given_up(self) -> None:
+        self.start(goal="g")
+        mark = self.turn.mark
+        self.end()
+        answer = self.fleet.interrupt("alpha")
+        answer.cancel()
+        self.failureResultOf(answer)
+        self.assertEqual(self.source.swept, [])
+        self.killed()
+        self.assertEqual(self.source.swept, [mark])
+
+    def test_what_they_left_is_ended_although_the_run_ends_after_the_answer(self) -> None:
+        self.start(goal="g")
+        mark = self.turn.mark
+        self.end()
+        answer = self.fleet.interrupt("alpha")
+        self.clock.advance(9.6)
+        self.refused(answer, StillRunning)
+        self.killed()
+        self.assertEqual(self.source.swept, [mark])
+
+    def test_what_a_run_left_that_nobody_interrupted_is_not_looked_for(self) -> None:
+        self.ended_run(outcome=Outcome.KILLED)
+        self.assertEqual(self.source.swept, [])
+
+    def test_a_process_that_is_gone_is_not_said_to_live(self) -> None:
+        self.start()
+        answer = self.fleet.interrupt("alpha")
+        self.turn.pid = None
+        self.clock.advance(9.6)
+        self.assertIn("its process is gone, but its output is still being read", self.refused(answer, StillRunning))
+
+    def test_a_turn_that_cannot_be_stopped_is_told_as_such(self) -> None:
+        self.start()
+        self.patch(self.turn, "stop", cannot_stop)
+        answer = self.fleet.interrupt("alpha")
+        self.clock.advance(9.6)
+        self.assertIn("no signal could be sent to it", self.refused(answer, StillRunning))
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+
     def test_it_says_that_it_escalated(self) -> None:
         self.start()
         answer = self.fleet.interrupt("alpha")
@@ -80,7 +134,7 @@ class AnInterrupt(FleetCase):
         self.assertNoResult(answer)
         self.clock.advance(0.99)
         error = self.refused(answer, StillRunning)
-        self.assertIn(f"pid {pid} lives", error)
+        self.assertEqual(error, f"alpha has not ended yet: pid {pid} has not gone after SIGINT. Ask `status` again")
         self.assertEqual((self.record()["state"], self.record()["pid"]), ("running", pid))
 
     def test_one_that_comes_after_that_waits_anew_and_kills_no_second_time(self) -> None:
@@ -170,6 +224,74 @@ class TheStopOfTheDaemon(FleetCase):
         self.report.held[0].callback(None)
         self.successResultOf(stopped)
         self.assertEqual(self.told, ["report", "todo"])
+
+    def test_one_that_cannot_be_stopped_keeps_no_other_from_it(self) -> None:
+        for name in ("alpha", "beta", "gamma"):
+            self.start(name)
+        self.patch(self.source.turns[0], "stop", cannot_stop)
+        stop = Attempt.stop
+
+        def stop_all_but_beta(attempt: Attempt, why: str) -> None:
+            (cannot_stop if attempt.run.name == "beta" else partial(stop, attempt))(why)
+
+        self.patch(Attempt, "stop", stop_all_but_beta)
+        self.fleet.stop()
+        self.assertEqual(self.source.turns[2].stopped, ["the daemon stopped"])
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 2)
+
+    def test_a_child_that_does_not_go_is_told_as_such_within_10_s(self) -> None:
+        self.start(goal="g")
+        stopped = self.fleet.stop()
+        pid, self.turn.escalated = self.turn.pid, True
+        self.clock.advance(8)
+        self.assertEqual((self.outbox.todos, self.record()["state"]), ([], "running"))
+        self.clock.advance(1)
+        self.successResultOf(stopped)
+        (todo,) = self.outbox.todos
+        told = todo["subagent"]
+        self.assertEqual((told["state"], told["last_turn"]["outcome"]), ("failed", "failed"))
+        self.assertIn(f"the daemon stopped, and pid {pid} has not gone after SIGINT, SIGTERM and SIGKILL", todo["body"])
+        self.assertNotIn("killed", todo["body"])
+
+    def test_one_that_goes_after_that_is_told_no_second_time(self) -> None:
+        self.start(goal="g")
+        stopped = self.fleet.stop()
+        self.clock.advance(9)
+        self.successResultOf(stopped)
+        self.end(Outcome.KILLED)
+        self.assertEqual((len(self.outbox.todos), len(self.source.turns)), (1, 1))
+
+    def test_a_process_that_is_not_made_in_time_is_told_as_such(self) -> None:
+        self.start(goal="g")
+        self.patch(self.source, "spawn", lambda spec, signalled: Stuck())
+        self.end()
+        stopped = self.fleet.stop()
+        self.clock.advance(9)
+        self.successResultOf(stopped)
+        self.assertEqual(self.outbox.todos[0]["subagent"]["state"], "killed")
+
+    def test_a_report_that_is_still_blocked_is_given_up_and_the_todo_says_so(self) -> None:
+        self.report.hold = True
+        self.start(report_file="r.md")
+        stopped = self.fleet.stop()
+        self.clock.advance(6)
+        self.end(Outcome.KILLED, detail="the daemon stopped")
+        self.assertEqual(self.outbox.todos, [])
+        self.clock.advance(3)
+        self.successResultOf(stopped)
+        self.assertIn("still blocked when the daemon stopped", self.outbox.todos[0]["subagent"]["report_error"])
+
+    def test_a_report_that_is_begun_at_the_last_moment_has_a_second(self) -> None:
+        self.report.hold = True
+        self.start(report_file="r.md")
+        stopped = self.fleet.stop()
+        self.clock.advance(9)
+        self.assertNoResult(stopped)
+        self.clock.advance(1)
+        self.successResultOf(stopped)
+        (todo,) = self.outbox.todos
+        self.assertIn("has not gone", todo["body"])
+        self.assertIn("still blocked when the daemon stopped", todo["body"])
 
     def test_spawns_that_have_not_come_about_are_given_up(self) -> None:
         self.start("alpha", goal="g")

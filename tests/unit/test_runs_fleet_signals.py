@@ -127,6 +127,13 @@ class ThePathThatASubagentNames(FleetCase):
         self.assertEqual([entry[0] for entry in self.report.appended], [str(self.dir / "b.md")])
         self.assertIn("dropped", self.record()["report_error"])
 
+    def test_what_is_said_of_one_outside_holds_no_secret(self) -> None:
+        self.start()
+        self.turn.begin(init(cwd=f"/w/{SECRET}"))
+        note = self.turn.signalled(HELP, "which?", "/etc/passwd")
+        for told in (note, self.record()["report_error"]):
+            self.assertIn("not inside /w/[redacted]", told)
+
     def test_its_dir_is_the_one_that_init_says(self) -> None:
         (self.dir / "deep").mkdir()
         self.start()

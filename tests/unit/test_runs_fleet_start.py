@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 from twisted.internet.defer import CancelledError
 from zope.interface.verify import verifyObject
 
 from hivesub.errors import AlreadyRunning, BadRequest, RequestKeyReused, SpawnError, TooManyRunning, UnknownName
 from hivesub.interfaces import IFleet
-from hivesub.records import Outcome
+from hivesub.records import Outcome, StartRequest
 from tests.runfakes import TOOLS, FleetCase, init, session
 
 
@@ -172,6 +175,15 @@ class TheRequestKey(FleetCase):
         self.refused(self.starting(prompt="other", request_key="k"), RequestKeyReused)
         self.refused(self.starting(goal="g", request_key="k"), RequestKeyReused)
         self.assertEqual(len(self.source.turns), 1)
+
+    def test_what_a_call_asked_for_is_not_kept_with_its_key(self) -> None:
+        request = StartRequest(name="alpha", prompt="x" * 1000, request_key="k")
+        kept = weakref.ref(request)
+        self.successResultOf(self.fleet.start(request))
+        self.end()
+        del request
+        gc.collect()
+        self.assertIsNone(kept())
 
     def test_it_is_per_tool_and_per_name(self) -> None:
         self.ended_run(request_key="k")

@@ -192,6 +192,14 @@ class TowardAGoal(MachineCase):
         self.end(usage=used(0.5))
         self.assert_over(run, StopKind.BUDGET_SPENT, State.IDLE, 2)
 
+    def test_what_is_known_of_the_cost_counts_although_one_turns_is_not(self) -> None:
+        run = self.toward_goal(5, resume=session(9), session_cost=None, max_budget_usd=1.0)
+        for total, left in ((10.0, 1.0), (10.75, 0.25)):
+            self.end(usage=used(total))
+            self.assertEqual((self.turn.spec.max_budget_usd, run.usage.cost_usd), (left, None))
+        self.end(usage=used(11.25))
+        self.assert_over(run, StopKind.BUDGET_SPENT, State.IDLE, 3)
+
     def test_claudes_own_budget_stop_is_no_failure(self) -> None:
         run = self.toward_goal(max_budget_usd=0.5)
         self.end(budget_stop=True, exit_code=1, detail="stopped by claude at its --max-budget-usd")

@@ -9,7 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import BadRequest, RequestKeyReused
 from hivesub.records import ContinueRequest, StartRequest
-from hivesub.runs.once import Once, check_same
+from hivesub.runs.once import Once, check_same, digest_of
 
 
 def request(prompt: str = "p", key: str = "k") -> StartRequest:
@@ -85,11 +85,20 @@ class TwinsInFlight(SynchronousTestCase):
 
 class Sameness(SynchronousTestCase):
     def test_the_key_is_no_argument(self) -> None:
-        check_same(request(key="k"), request(key="l"))
+        check_same(digest_of(request(key="k")), request(key="l"))
+
+    def test_a_number_is_the_same_however_it_is_written(self) -> None:
+        five = StartRequest(name="alpha", prompt="p", max_budget_usd=5)
+        check_same(digest_of(five), StartRequest(name="alpha", prompt="p", max_budget_usd=5.0))
+
+    def test_a_text_that_utf8_cannot_carry_is_compared_too(self) -> None:
+        kept = digest_of(request("\ud800"))
+        check_same(kept, request("\ud800"))
+        self.assertRaises(RequestKeyReused, check_same, kept, request("\ud801"))
 
     def test_every_argument_counts_and_the_error_names_the_field_and_not_the_prompt(self) -> None:
-        error = self.assertRaises(RequestKeyReused, check_same, request("one"), request("two"))
+        error = self.assertRaises(RequestKeyReused, check_same, digest_of(request("one")), request("two"))
         self.assertIn("request_key: 'k'", str(error))
         self.assertNotIn("two", str(error))
-        kept = ContinueRequest(name="alpha", prompt="p", goal=None)
+        kept = digest_of(ContinueRequest(name="alpha", prompt="p", goal=None))
         self.assertRaises(RequestKeyReused, check_same, kept, ContinueRequest(name="alpha", prompt="p", goal=""))

@@ -22,7 +22,8 @@ def follows(outcome: Outcome = Outcome.FINISHED, end: dict[str, Any] | None = No
         "turn": 2,
         "max_turns": 3,
         "control": Control.CONNECTED,
-        "cost_usd": None,
+        "spent_usd": 0.0,
+        "cost_unknown": False,
         "max_budget_usd": None,
     }
     return after_turn(turn_end(outcome, **(end or {})), **{**facts, **known})
@@ -36,7 +37,7 @@ def kind(*args: Any, **known: Any) -> StopKind | None:
 class WhyNoTurnFollows(SynchronousTestCase):
     def test_nothing_says_to_stop_below_the_cap(self) -> None:
         self.assertIsNone(kind())
-        self.assertIsNone(kind(cost_usd=0.1, max_budget_usd=0.2))
+        self.assertIsNone(kind(spent_usd=0.1, max_budget_usd=0.2))
         self.assertIsNone(kind(control=Control.UNKNOWN))
 
     def test_the_outcomes_kind_comes_before_all_else(self) -> None:
@@ -45,7 +46,7 @@ class WhyNoTurnFollows(SynchronousTestCase):
                 self.assertEqual(kind(outcome, **known), expected)
 
     def test_then_the_last_signals(self) -> None:
-        spent = {"cost_usd": 1.0, "max_budget_usd": 0.5}
+        spent = {"spent_usd": 1.0, "max_budget_usd": 0.5}
         self.assertEqual(kind(signals=[HELP, REACHED], turn=3, **spent), StopKind.GOAL_REACHED)
         self.assertEqual(kind(signals=[REACHED, HELP], control=Control.FAILED), StopKind.NEED_HELP)
         self.assertEqual(kind(signals=[HELP], goal=None, max_turns=None), StopKind.NEED_HELP)
@@ -58,8 +59,13 @@ class WhyNoTurnFollows(SynchronousTestCase):
         self.assertEqual(kind(end={"budget_stop": True}, **single), StopKind.BUDGET_SPENT)
 
     def test_the_budget_is_spent_when_all_of_it_is(self) -> None:
-        self.assertEqual(kind(cost_usd=0.2, max_budget_usd=0.2), StopKind.BUDGET_SPENT)
+        self.assertEqual(kind(spent_usd=0.2, max_budget_usd=0.2), StopKind.BUDGET_SPENT)
         self.assertEqual(kind(end={"budget_stop": True}), StopKind.BUDGET_SPENT)
+
+    def test_a_cost_that_is_known_in_part_is_told_as_the_least(self) -> None:
+        reason = follows(spent_usd=0.31, max_budget_usd=0.3, cost_unknown=True)
+        assert reason is not None
+        self.assertIn("the run cost at least 0.3100 USD of its max_budget_usd 0.3", reason.message)
 
     def test_the_cap_is_reached_with_its_last_turn(self) -> None:
         self.assertEqual(kind(turn=3), StopKind.TURN_CAP)
@@ -78,7 +84,7 @@ class WhyNoTurnFollows(SynchronousTestCase):
         )
 
     def test_either_budget_stop_of_a_goal_run_says_that_the_goal_was_never_reported(self) -> None:
-        for reason in (follows(end={"budget_stop": True}), follows(cost_usd=0.31, max_budget_usd=0.3)):
+        for reason in (follows(end={"budget_stop": True}), follows(spent_usd=0.31, max_budget_usd=0.3)):
             assert reason is not None
             self.assertIn("max_budget_usd", reason.message)
             self.assertIn("the goal was never reported reached", reason.message)

@@ -61,6 +61,16 @@ class Orphans(SynchronousTestCase):
         self.assertEqual(self.sent, [(11, TERM), (11, KILL)])
         self.assertEqual(self.successResultOf(waiting), 1)
 
+    def test_the_wait_may_be_shorter(self) -> None:
+        self.living = {11: "old-1"}
+        self.deaf = {11: {TERM}}
+        waiting = end_orphans(["old-"], clock=self.clock, marked=self.marked, kill=self.kill, wait_s=1.0)
+        self.clock.pump([0.1] * 9)
+        self.assertEqual(self.sent, [(11, TERM)])
+        self.clock.pump([0.1] * 3)
+        self.assertEqual(self.sent, [(11, TERM), (11, KILL)])
+        self.assertEqual(self.successResultOf(waiting), 1)
+
     def test_what_outlives_sigkill_does_not_hold_it_for_ever(self) -> None:
         self.living = {11: "old-1"}
         self.deaf = {11: {TERM, KILL}}
