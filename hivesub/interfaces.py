@@ -39,6 +39,7 @@ class ITurn(Interface):
     init: Init | None = Attribute("The last `hivesub.records.Init` seen, or None.")
     result: Result | None = Attribute("The last `hivesub.records.Result` seen, or None.")
     escalated: bool = Attribute("Whether the child needed more than the first signal of the kill ladder.")
+    signals_sent: tuple[int, ...] = Attribute("The numbers of the signals that went to the living child, in order.")
     bytes_read: int = Attribute("Bytes read from stdout and stderr so far.")
     activity: Mapping[int, int] = Attribute("The same by slot of the monotonic clock (`hivesub.turns.activity`).")
 

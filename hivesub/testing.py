@@ -208,6 +208,7 @@ class FakeTurn:
         self.init: Init | None = None
         self.result: Result | None = None
         self.escalated = False
+        self.signals_sent: tuple[int, ...] = ()
         self.bytes_read = 0
         self.activity: dict[int, int] = {}
         self.stopped: list[str] = []

@@ -72,7 +72,6 @@ class Attempt:
             run=run,
             source=source,
             now=now,
-            seconds=clock.seconds,
             signalled=signalled,
             began=self._launched.fire,
             finished=self._finish,
@@ -149,8 +148,7 @@ class Attempt:
 
     def why_not_over(self) -> str:
         """What holds up the end of the run, which was told to stop."""
-        at = self._core.told_to_stop_at
-        return why_not_over(self.run.turn, None if at is None else self._clock.seconds() - at)
+        return why_not_over(self.run.turn)
 
     def _sweep(self) -> None:
         if self.run.mark is None:

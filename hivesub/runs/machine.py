@@ -70,8 +70,7 @@ class Core:
 
     `signalled`: called with the turn's number, the kind, the message and a path or None; gives the note for the answer.
     `began`: called when a process exists. `finished`: called once, when the run is over; it raises nothing.
-    `seconds`: the monotonic time. `told_to_stop_at`: when the turn in flight was told to stop. `ending`: the wait for
-    its end. `abandoned`: why its end is not waited for.
+    `ending`: the wait for the end of the turn in flight. `abandoned`: why that is not waited for.
     """
 
     run: Run
@@ -83,9 +82,7 @@ class Core:
     spawning: Deferred[ITurn] | None = None
     ending: Deferred[None] | None = None
     stop_asked: str | None = None
-    told_to_stop_at: float | None = None
     abandoned: str | None = None
-    seconds: Callable[[], float] = lambda: 0.0
     tally: Tally = Factory(Tally)
 
 
@@ -172,8 +169,6 @@ def _tell_to_stop(core: Core, turn: ITurn, why: str) -> None:
         turn.stop(why)
     except Exception:  # a bug of ours: its end is waited for all the same
         _log.failure("the turn of {name} could not be stopped", name=core.run.name)
-    else:
-        core.told_to_stop_at = core.seconds()
 
 
 def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:

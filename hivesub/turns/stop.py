@@ -50,8 +50,8 @@ class Ladder:
         self._looks: IDelayedCall | None = None
         self._child = True
         self._done = False
-        self.last_sent: int | None = None
-        """The number of the last signal sent to a living child, or None."""
+        self.sent: list[int] = []
+        """The numbers of the signals sent to the living child, in order."""
         self._blind = False
         self.survivors: int | None = 0
         """How many processes outlived SIGKILL, known once clear; None where they could not be looked for."""
@@ -64,7 +64,7 @@ class Ladder:
     @property
     def escalated(self) -> bool:
         """Whether the child needed more than the first signal."""
-        return self.last_sent is not None and self.last_sent != RUNGS[0]
+        return len(self.sent) > 1
 
     def begin(self) -> None:
         """Send the first signal to a living child. Does nothing once begun."""
@@ -92,7 +92,7 @@ class Ladder:
         self._rung += 1
         number = RUNGS[self._rung]
         if self._child:
-            self.last_sent = number
+            self.sent.append(number)
         if self._rung + 1 < len(RUNGS):
             self._call = self._clock.callLater(RUNG_S, self._climb)
         elif not self._child:

@@ -246,8 +246,11 @@ class Turn(ProcessProtocol):
 
     @property
     def escalated(self) -> bool:
-        """Whether the child needed more than the first signal of the ladder."""
         return self._ladder is not None and self._ladder.escalated
+
+    @property
+    def signals_sent(self) -> tuple[int, ...]:
+        return tuple(self._ladder.sent) if self._ladder is not None else ()
 
     def _begin_ladder(self) -> None:
         assert self._ladder is not None
@@ -304,7 +307,7 @@ class Turn(ProcessProtocol):
             stream=self._stream,
             stderr_tail=self._stderr.text(),
             our_stop=self._stop_reason,
-            last_sent_signal=self._ladder.last_sent,
+            last_sent_signal=self._ladder.sent[-1] if self._ladder.sent else None,
             lingered=self._lingered,
             lingered_result=self._lingered_result,
             no_tools=self._no_tools,

@@ -128,7 +128,7 @@ class AnInterrupt(FleetCase):
 
     def test_within_10_s_it_says_that_the_child_has_not_gone(self) -> None:
         self.start()
-        pid = self.turn.pid
+        pid, self.turn.signals_sent = self.turn.pid, (2,)
         answer = self.fleet.interrupt("alpha")
         self.clock.advance(9)
         self.assertNoResult(answer)
@@ -242,7 +242,7 @@ class TheStopOfTheDaemon(FleetCase):
     def test_a_child_that_does_not_go_is_told_as_such_within_10_s(self) -> None:
         self.start(goal="g")
         stopped = self.fleet.stop()
-        pid, self.turn.escalated = self.turn.pid, True
+        pid, self.turn.signals_sent = self.turn.pid, (2, 15, 9)
         self.clock.advance(8)
         self.assertEqual((self.outbox.todos, self.record()["state"]), ([], "running"))
         self.clock.advance(1)

@@ -161,7 +161,7 @@ class Stopping(SynchronousTestCase):
         self.ladder.child_exited(sweep=True)
         self.pass_s(4)
         self.assertEqual(self.kin.sent[-1], (KILL, False))
-        self.assertEqual((self.ladder.last_sent, self.ladder.escalated), (INT, False))
+        self.assertEqual((self.ladder.sent, self.ladder.escalated), ([INT], False))
 
     def test_a_second_rung_for_the_child_is_an_escalation(self) -> None:
         self.assertFalse(self.ladder.escalated)
