@@ -122,7 +122,7 @@ class Daemon(Service):
         extra = beyond_default(parts.tools)
         if extra and parts.bearer is None:
             _log.warn(
-                "subagents get {tools}: one that can run commands or fetch URLs could reach /mcp of this daemon; "
+                "subagents get {tools}: one that can run commands could reach /mcp of this daemon; "
                 "--auth-token-file closes it",
                 tools=", ".join(extra),
             )

@@ -190,6 +190,11 @@ class TheSentences(SynchronousTestCase):
                 "The next turn could not be run: claude is not there.",
             ),
             (
+                record("failed", "finished", "failed", "internal error: KeyError", turns=(None, None)),
+                "The last turn finished.",
+                "The run failed after its turn had ended: internal error: KeyError.",
+            ),
+            (
                 record(kind="budget_spent", detail="lingered"),
                 "Turn 2 of 5 finished: lingered.",
                 "The run's budget in dollars is spent; the goal was never reported reached, "
