@@ -18,6 +18,7 @@ from attrs import field, frozen
 from hivesub.dirs import default_runtime_dir, default_state_dir, make_private_dir
 from hivesub.errors import ConfigError
 from hivesub.optionvalues import (
+    GONE,
     is_loopback_endpoint,
     read_command,
     read_directory,
@@ -166,7 +167,7 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
     Raises: OptionError for the first option that cannot be used.
     """
     source = _Source(options, environ)
-    here = Path.cwd() if cwd is None else cwd
+    here = _current_directory() if cwd is None else cwd
     warnings = _unread_variables(environ)
 
     def path(text: str) -> Path:
@@ -205,7 +206,7 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
     return Settings(
         listen=listen,
         claude=source.read("claude", lambda text: _read_program(text, environ, here)) or "claude",
-        dir=source.read("dir", lambda text: read_directory(text, environ, here)) or here,
+        dir=source.read("dir", lambda text: read_directory(text, environ, here)) or _default_dir(here),
         tools=source.text("tools"),
         tool_groups=source.text("tool-groups"),
         mcp_servers=source.read("mcp-servers", lambda text: read_file_path(text, environ, here)),
@@ -219,6 +220,19 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
         environ=dict(environ),
         warnings=warnings,
     )
+
+
+def _current_directory() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:  # it was deleted: only who needs it is refused
+        return Path()
+
+
+def _default_dir(here: Path) -> Path:
+    if not here.is_absolute():
+        raise OptionError("dir", GONE)
+    return here
 
 
 def make_directories(settings: Settings) -> None:

@@ -18,6 +18,8 @@ from urllib.parse import SplitResult, urlsplit
 TOKEN_FILE_MAX_BYTES = 4096
 """What is read of a token file at most: a token is one short line."""
 
+GONE = "the directory it was started in is gone; give an absolute path"
+
 _HASHED = re.compile(r"sha256:[0-9A-Fa-f]{64}")
 _VISIBLE = re.compile(r"[!-~]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
@@ -31,12 +33,18 @@ def read_number(text: str, low: int, high: int) -> int:
 
 
 def read_path(text: str, environ: Mapping[str, str], cwd: Path) -> Path:
-    """An absolute path: `~` is the HOME of `environ`, anything relative is relative to `cwd`. Symlinks stay."""
+    """An absolute path: `~` is the HOME of `environ`, anything relative is relative to `cwd`. Symlinks stay.
+
+    Where there is no current directory any more `cwd` is a relative path, and only an absolute text will do.
+    """
     if not text or "\0" in text:
         raise ValueError("it is empty; give a path, or leave the option out")
     if text == "~" or text.startswith("~/"):
         text = environ.get("HOME", "~") + text[1:]
-    return Path(os.path.normpath(cwd / os.path.expanduser(text)))
+    path = Path(os.path.normpath(cwd / os.path.expanduser(text)))
+    if not path.is_absolute():
+        raise ValueError(GONE)
+    return path
 
 
 def read_directory(text: str, environ: Mapping[str, str], cwd: Path) -> Path:

@@ -97,6 +97,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         path=settings.claude,
         environ=child_environment(settings.environ, mark=f"{state_mark}-probe"),
         prefix=settings.launcher,
+        redact=redactor.redact,
     )
     posts = any(isinstance(todo, str) for todo in settings.todos)
     client: Any = _http_client(reactor) if posts else None

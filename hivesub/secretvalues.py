@@ -1,19 +1,38 @@
-"""Which of the values that the daemon is given are secrets: those of its environment, and those inside URLs.
+"""Which of the values that the daemon is given are secrets: those of an environment, of headers, of a command's
+arguments, and those inside URLs.
 
-Owns the guess by name and shape, for the redactor; a value that is missed here is one that a subagent's error text may
-show. Values of the operator's server file are `hivesub.turns.mcpconfig`'s.
+Owns the guess by name and shape, for the redactor. A value that is missed here is one that a subagent's error text may
+show; one that is no secret but taken for one, such as a directory, is one that its parent cannot read.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|COOKIE|AUTHORIZATION|(^|_)PAT)$", re.IGNORECASE)
+_NAMES = re.compile(
+    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|COOKIE|AUTHORIZATION|(^|_)PAT|(^|_)PASS|(?<!^)(?<!^OLD)PWD)$",
+    re.IGNORECASE,
+)
+# Either the secret or the path of the file that holds it.
+_CREDENTIALS = re.compile(r"CREDENTIALS$", re.IGNORECASE)
+_HEADERS_VARIABLE = "ANTHROPIC_CUSTOM_HEADERS"
+
+_SECRET_WORDS = re.compile(r"key|token|secret|auth|password|cookie", re.IGNORECASE)
+_OPTION = re.compile(
+    r"--?[\w.-]*(?:token|key|secret|password)s?(?![a-z])[\w.-]*(?:[= ](?P<value>.*))?", re.IGNORECASE | re.DOTALL
+)
+# `-e NAME=value` of a container, `--header "Name: value"` of a bridge.
+_PAIR = re.compile(r"(?:-\w|--[\w-]+=)?(?P<name>[A-Za-z][\w-]*)(?P<sign>=|:\s*)(?P<value>.*)", re.DOTALL)
+_BEARER = re.compile(r"\bBearer\s+([^\s'\"]+)", re.IGNORECASE)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
+
 # A part of a path that no person chose: webhooks have their key there.
 _KEYLIKE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~-]{16,}")
-_HEADERS_VARIABLE = "ANTHROPIC_CUSTOM_HEADERS"
+_RUN = re.compile(r"[A-Za-z0-9]{8,}")
+_BETWEEN_WORDS = re.compile(r"[\s=,;:&?@'\"]+")
+_ORDINARY = re.compile(r"[A-Za-z_-]{0,15}|/.*", re.DOTALL)
 
 
 def environment_secrets(environ: Mapping[str, str]) -> set[str]:
@@ -22,31 +41,84 @@ def environment_secrets(environ: Mapping[str, str]) -> set[str]:
     """
     found: set[str] = set()
     for name, value in environ.items():
-        if _NAMES.search(name):
+        if _NAMES.search(name) or (_CREDENTIALS.search(name) and not value.startswith("/")):
             # A line of a value of several lines, such as a private key, turns up by itself.
             found |= {value, *value.splitlines()}
         elif name == _HEADERS_VARIABLE:
             for line in value.splitlines():
-                header = line.partition(":")[2].strip()
-                # The part after the scheme of `Authorization: Bearer …` turns up by itself.
-                found |= {header, header.rpartition(" ")[2]}
+                found |= _header(line.partition(":")[2].strip())
         elif "://" in value:
             found |= _passwords(value)
     return {value for value in found if value.strip()}
 
 
+def server_secrets(env: Mapping[str, str], headers: Mapping[str, str], args: Sequence[str]) -> set[str]:
+    """The secrets that an MCP server is given: every header; of its environment and its arguments what is named like
+    one, and what looks random whatever it is called; of URLs, what `url_secrets` gives.
+    """
+    found = environment_secrets(env) | _argument_secrets(args)
+    for value in headers.values():
+        found |= _header(value)
+    for value in (*env.values(), *headers.values(), *args):
+        found |= _random_words(value) | set(_BEARER.findall(value))
+        found |= set().union(*(url_secrets(url) for url in _URL.findall(value)))
+    return {value for value in found if value.strip()}
+
+
 def url_secrets(url: str) -> set[str]:
     """The user name and password of a URL, the values of its query, and the parts of its path that look random: each
-    may be a key.
+    may be a key. Plain words are none: the user name beside a password (`postgres`), a value such as `verify-full`.
     """
     try:
         parts = urlsplit(url)
-        found = {part for part in (parts.username, parts.password) if part}
-        found |= {part for part in parts.path.split("/") if _KEYLIKE.fullmatch(unquote(part))}
-        found |= {unquote(part) for part in found} | {value for _, value in parse_qsl(parts.query)}
+        user, password = parts.username or "", parts.password or ""
+        found = {password, user if not password or not _ORDINARY.fullmatch(user) else ""}
+        if parts.hostname:  # else it is a path of this machine
+            found |= {part for part in parts.path.split("/") if _KEYLIKE.fullmatch(unquote(part))}
+        found |= {unquote(part) for part in found}
+        for name, value in parse_qsl(parts.query):
+            if _SECRET_WORDS.search(name) or not _ORDINARY.fullmatch(value):
+                found.add(value)
     except ValueError:
         return set()
     return {value for value in found if value}
+
+
+def _argument_secrets(args: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    value_follows = False
+    for argument in args:
+        value = argument if value_follows and not argument.startswith("-") else ""
+        option = _OPTION.fullmatch(argument)
+        if option is not None:
+            value = option["value"] or ""
+        value_follows = option is not None and option["value"] is None
+        if not value.startswith("/"):
+            found.add(value)
+        pair = _PAIR.fullmatch(argument)
+        if pair is not None and pair["sign"] == "=":
+            found |= environment_secrets({pair["name"]: pair["value"]})
+        elif pair is not None and _SECRET_WORDS.search(pair["name"]):
+            found |= _header(pair["value"])
+    return found
+
+
+def _header(value: str) -> set[str]:
+    # The part after the scheme of `Authorization: Bearer …` turns up by itself.
+    return {value, value.rpartition(" ")[2]}
+
+
+def _random_words(text: str) -> set[str]:
+    return {word for word in (text, *_BETWEEN_WORDS.split(text)) if _looks_random(word)}
+
+
+def _looks_random(word: str) -> bool:
+    """Whether no person chose it: a name is of words and numbers with signs between them (`customer-portal-2024`), a
+    path has slashes.
+    """
+    if len(word) < 16 or re.search(r"[\s/]", word):
+        return False
+    return any(not run.isalpha() and not run.isdigit() for run in _RUN.findall(word))
 
 
 def _passwords(text: str) -> set[str]:

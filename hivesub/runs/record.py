@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hivesub.records import Control, RecordDict
+from hivesub.turns.events import MARGIN, TEXT_LIMIT
 from hivesub.wording import rfc3339
 
 if TYPE_CHECKING:
@@ -97,4 +98,8 @@ def _result(run: Run, redact: Callable[[str], str]) -> str | None:
         said = run.last_turn.result
     if said is None:
         return None
-    return redact(said.text) + (" [cut at 100,000 characters]" if said.text_cut else "")
+    told = redact(said.text + said.text_after)
+    # Where there was more than is kept, the last of that may be half of a secret.
+    safe = len(told) - MARGIN // 2 if len(said.text_after) == MARGIN else len(told)
+    end = min(TEXT_LIMIT, safe)
+    return told[:end] + (" [cut at 100,000 characters]" if said.text_cut or end < len(told) else "")

@@ -46,7 +46,7 @@ def retry_after_s(value: str | None, date: str | None) -> float | None:
     try:
         # "-0000" dates come back naive; HTTP dates are UTC all the same.
         until, now = (parsedate_to_datetime(each).replace(tzinfo=UTC) for each in (text, date or ""))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):  # a year or an offset may be of any size
         return None
     return max(0.0, _seconds_between(now, until))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,13 @@ from twisted.internet.error import ProcessTerminated
 from twisted.internet.protocol import ProcessProtocol
 
 from hivesub.errors import SpawnError, UnsupportedClaude
+from hivesub.turns.command import MARK_VARIABLE
+from hivesub.turns.orphans import end_orphans
+from hivesub.turns.processes import marked
+from hivesub.turns.refusal import is_the_programs, no_process
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from twisted.internet.interfaces import IDelayedCall, IProcessTransport, IReactorProcess, IReactorTime
     from twisted.python.failure import Failure
@@ -90,8 +95,13 @@ class _Ask(ProcessProtocol):
         elif isinstance(reason.value, ProcessTerminated):
             code, number = reason.value.exitCode, reason.value.signal
             fault = f"exit code {code}" if number is None else f"died on signal {number}"
-        out, err = (b"".join(self._pieces[fd]).decode("utf-8", "replace") for fd in (1, 2))
+        out, err = (self._text(fd) for fd in (1, 2))
         self.done.callback(_Answer(fault=fault, out=out, err=err))
+
+    def _text(self, fd: int) -> str:
+        said = b"".join(self._pieces[fd]).decode("utf-8", "replace")
+        # Where not all was kept the last line may be cut, and with it a secret.
+        return said if self._size < _MAX_HELP_BYTES else said.rpartition("\n")[0]
 
     def _give_up(self, transport: IProcessTransport) -> None:
         self._too_late = True
@@ -106,7 +116,10 @@ class Claude:
     """The claude program that turns are run with.
 
     :param path: what `--claude` says: a path, or a name to be looked up on the `PATH` of `environ`.
+    :param environ: the child's; each asking's own mark begins with the `HIVESUB_TURN` in it.
     :param prefix: what stands before claude in each command (`--launcher`).
+    :param redact: replaces the daemon's secrets in what claude says. Default: it knows none.
+    :param marked: gives the ids of the living processes whose mark begins with a prefix.
     """
 
     def __init__(
@@ -117,12 +130,16 @@ class Claude:
         path: str,
         environ: Mapping[str, str],
         prefix: Sequence[str] = (),
+        redact: Callable[[str], str] = str,
+        marked: Callable[[str], set[int]] = marked,
     ) -> None:
         self._reactor = reactor
         self._clock = clock
         self._path = path
         self._environ = environ
         self._prefix = tuple(prefix)
+        self._redact = redact
+        self._marked = marked
         self._asked: dict[tuple[object, ...], Program] = {}
         self._asking: dict[tuple[object, ...], list[Deferred[Program]]] = {}
 
@@ -186,18 +203,23 @@ class Claude:
         text = await self._output(path, "--help")
         listed = text.out + text.err
         flags = frozenset(flag for flag in KNOWN if re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", listed))
-        first = (version.out.strip().splitlines() or ["of unknown version"])[0]
+        first = (self._redact(version.out).strip().splitlines() or ["of unknown version"])[0]
         return Program(path=path, version=first[:100], flags=flags)
 
     async def _output(self, path: str, argument: str) -> _Answer:
         asked = _Ask(self._clock, PROBE_LAUNCHED_S if self._prefix else PROBE_S)
         argv = [*self._prefix, path, argument]
+        mark = f"{self._environ.get(MARK_VARIABLE, 'probe')}.{secrets.token_hex(8)}"
         try:
-            self._reactor.spawnProcess(asked, argv[0], argv, env=dict(self._environ), path=None)
+            self._reactor.spawnProcess(asked, argv[0], argv, env={**self._environ, MARK_VARIABLE: mark}, path=None)
         except OSError as error:
-            raise SpawnError(f"{argv[0]} cannot be run: {error.strerror or error}") from error
+            why = f"{argv[0]} cannot be run: {error.strerror or error}" if is_the_programs(error) else no_process(error)
+            raise SpawnError(why) from error
         answer = await asked.done
         if answer.fault:
-            said = ((answer.err.strip() or answer.out.strip()).splitlines() or ["nothing"])[-1]
-            raise SpawnError(f"{path} does not run: {answer.fault} for {argument}, saying {said[:500]!r}")
+            whose = f"a claude that was asked for {argument}"
+            await end_orphans([mark], clock=self._clock, marked=self._marked, whose=whose)
+            words = self._redact(answer.err).strip() or self._redact(answer.out).strip() or "nothing"
+            said = words.splitlines()[-1][:500]
+            raise SpawnError(f"{path} does not run: {answer.fault} for {argument}, saying {said!r}")
         return answer

@@ -16,6 +16,11 @@ from hivesub.records import Init, Result
 TEXT_LIMIT = 100_000
 """Characters kept of any text that claude wrote (spec 5.4)."""
 
+MARGIN = 8192
+"""Characters beyond it that are kept of a result, so that a secret at the limit is seen whole. The second half is never
+shown, as it may end in half of a secret; the first takes the place of what a text lost where secrets stood.
+"""
+
 _NAME_LIMIT = 1000
 _BOM = b"\xef\xbb\xbf"
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -64,6 +69,7 @@ def read_result(event: dict[str, Any]) -> Result:
         is_error=said_error if isinstance(said_error, bool) else subtype != "success",
         subtype=_name(subtype) or "",
         text=_clean(text) if isinstance(text, str) else "",
+        text_after=_clean(text[TEXT_LIMIT : TEXT_LIMIT + MARGIN]) if isinstance(text, str) else "",
         text_cut=isinstance(text, str) and len(text) > TEXT_LIMIT,
         errors=tuple(_clean(error) for error in errors if isinstance(error, str)) if isinstance(errors, list) else (),
         terminal_reason=_name(event.get("terminal_reason")),

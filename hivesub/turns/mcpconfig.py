@@ -13,12 +13,13 @@ import re
 import secrets
 import stat
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from attrs import field, frozen
 from twisted.logger import Logger
 
 from hivesub.errors import ConfigError
+from hivesub.secretvalues import server_secrets, url_secrets
 
 CONTROL_SERVER = "subagent_control"
 """The name of the signal route in every subagent's config (spec section 2); nobody else may bear it."""
@@ -35,7 +36,7 @@ class Servers:
     """The operator's servers, checked.
 
     `shared`: name -> entry as claude takes it, of those that say `"availableToSubagents": true`. `names`: all of
-    them. `secrets`: header and env values, URL userinfo and query values of all entries, for the redactor.
+    them. `secrets`: of all entries, for the redactor.
     """
 
     shared: dict[str, dict[str, Any]] = field(factory=dict, repr=False)
@@ -201,14 +202,5 @@ def _is_url(url: object) -> bool:
 
 
 def _secrets(entry: dict[str, Any]) -> set[str]:
-    found = set(entry.get("env", {}).values())
-    for value in entry.get("headers", {}).values():
-        # The part after the scheme of `Authorization: Bearer …` turns up by itself.
-        found |= {value, value.rpartition(" ")[2]}
-    try:
-        parts = urlsplit(entry.get("url", ""))
-        found |= {unquote(part) for part in (parts.username, parts.password) if part}
-        found |= {value for _, value in parse_qsl(parts.query)}
-    except ValueError:
-        pass
-    return {value for value in found if value}
+    given = server_secrets(entry.get("env", {}), entry.get("headers", {}), entry.get("args", []))
+    return given | url_secrets(entry.get("url", ""))

@@ -7,7 +7,6 @@ id.
 
 from __future__ import annotations
 
-import errno
 import os
 import secrets
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from hivesub.turns.mcpconfig import config_json, remove_config, write_config
 from hivesub.turns.orphans import end_orphans
 from hivesub.turns.pipes import widen
 from hivesub.turns.processes import Kin, marked
+from hivesub.turns.refusal import no_process
 from hivesub.turns.stop import Ladder
 from hivesub.turns.turn import Turn
 
@@ -153,7 +153,7 @@ class TurnSource:
                 self._spawned(turn.pid)
         except OSError as error:
             self._undo(token, config)
-            raise SpawnError(_why(error)) from error
+            raise SpawnError(no_process(error)) from error
         except BaseException:
             self._undo(token, config)
             raise
@@ -163,16 +163,3 @@ class TurnSource:
         self._tokens.revoke(token)
         if config:
             remove_config(config)
-
-
-def _why(error: OSError) -> str:
-    advice = {
-        errno.EAGAIN: "the system's limit on processes is reached: wait for one to end, or raise it",
-        errno.EMFILE: "the daemon is out of file descriptors: wait for a run to end, or raise its limit",
-        errno.ENFILE: "the system is out of file descriptors",
-        errno.ENOMEM: "the system is out of memory",
-        errno.ENOSPC: "the disk of --runtime-dir is full",
-        errno.E2BIG: "the arguments and environment are too long for the system",
-    }.get(error.errno or 0, "")
-    name = f" ({os.fspath(error.filename)})" if isinstance(error.filename, str) else ""
-    return f"no process could be started: {error.strerror or error}{name}" + (f"; {advice}" if advice else "")

@@ -32,6 +32,9 @@ _OTHER_LINE = re.compile(rb'\n(?!\{"type":"(?:assistant|user)")')
 # Looking from newline to newline takes half the time of the pattern where lines are long, more where they are short.
 _LOOKED_AT_SINGLY = 40
 
+# Of a line, a word, and a value as data have them.
+_ENDS = (re.compile(rb"\n"), re.compile(rb"\s"), re.compile(rb"[\"',;{}]"))
+
 
 class Stream:
     """One turn's stdout, fed in pieces of any size. Nothing that is fed to it makes it raise.
@@ -67,9 +70,10 @@ class Stream:
             return
         start = 0
         if self._open_line or self._dropping:
-            start = data.find(b"\n") + 1
-            self._keep(data[:start])
+            newline = data.find(b"\n")
+            self._keep(data[:newline])
             self._end_open_line()
+            start = newline + 1
         if self._worth_reading(data, start, last):
             for line in data[start:last].split(b"\n"):
                 self._read(line)
@@ -178,5 +182,14 @@ class Tail:
             del self._kept[: -self._limit_bytes]
 
     def text(self) -> str:
-        """The last bytes as text: U+FFFD stands for what is no UTF-8."""
-        return self._kept[-self._limit_bytes :].decode("utf-8", "replace")
+        """The last bytes as text: U+FFFD stands for what is no UTF-8.
+
+        What is left of a line, a word or a value that the limit has cut is left out, as it may be half of a secret; of
+        something longer, half of the limit.
+        """
+        kept = bytes(self._kept[-self._limit_bytes :])
+        if self.bytes_read > self._limit_bytes:
+            half = self._limit_bytes // 2
+            cut = next((found.end() for end in _ENDS if (found := end.search(kept, 0, half))), half)
+            kept = kept[cut:]
+        return kept.decode("utf-8", "replace")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from hypothesis import strategies as st
+
+LIMIT = 600
+"""The longest line that is read. Far below the real one, so that lines about as long and longer are common."""
 
 # Lone surrogates too: JSON may carry them, and what we write of them has to be valid UTF-8.
 text = st.text(max_size=40) | st.sampled_from(["", "\ud83d", "done", "[Request interrupted by user]", '"result"'])
@@ -52,6 +56,7 @@ result = _object(
     result=_field(text),
     errors=_field(st.lists(_field(text), max_size=3)),
     terminal_reason=_field(st.sampled_from(["completed", "prompt_too_long", "aborted_tools", "api_error"])),
+    session_id=_field(st.uuids().map(str)),
     num_turns=_field(_count),
     total_cost_usd=_field(st.floats(0, 100)),
     usage=_field(st.fixed_dictionaries({}, optional={"input_tokens": _field(_count), "output_tokens": _field(_count)})),
@@ -110,8 +115,22 @@ usual = st.sampled_from(
         {"type": "user", "message": {"content": [{"type": "text", "text": "[Request interrupted by user]"}]}},
         {"type": "assistant", "message": {"content": [{"type": "text", "text": "on it"}]}},
         {"subtype": "success", "is_error": False, "result": "done", "total_cost_usd": 0.5, "type": "result"},
+        {
+            "type": "result",
+            "subtype": "success",
+            "session_id": "6868ab6d-b404-47a1-8fa8-d5f5a71e3bed",
+            "usage": {"input_tokens": 20, "output_tokens": 7},
+            "model_usage_since_last_result": {"a": {"costUSD": 0.25}, "b": {"costUSD": 0.5}},
+        },
         {"type": "result", "subtype": "success", "is_error": True, "result": "API Error: 500", "num_turns": 2},
-        {"type": "result", "subtype": "error_max_budget_usd", "is_error": True, "errors": ["Reached maximum budget"]},
+        {
+            "type": "result",
+            "subtype": "error_max_budget_usd",
+            "is_error": True,
+            "errors": ["Reached maximum budget"],
+            "usage": {"input_tokens": 3, "output_tokens": 2},
+            "model_usage_since_last_result": {"a": {"costUSD": 0.125}},
+        },
         {"type": "result", "subtype": "error_during_execution", "terminal_reason": "aborted_tools", "is_error": True},
     ]
 )
@@ -129,9 +148,54 @@ junk_line = st.binary(max_size=60).map(lambda data: data.replace(b"\n", b"")) | 
 cut_line = st.tuples(event_line, st.integers(0, 200)).map(lambda given: given[0][: given[1]])
 bom_line = event_line.map(lambda line: b"\xef\xbb\xbf" + line)
 crlf_line = event_line.map(lambda line: line + b"\r")
-line = st.one_of([_line_of(usual), _line_of(usual), event_line, bom_line, crlf_line, cut_line, junk_line])
 
-output = st.tuples(st.lists(line, max_size=12), st.sampled_from([b"", b"\n"])).map(
+
+def _padded(value: dict[str, Any], roomy: bool, in_front: bool, size: int) -> bytes:
+    """An event of so many bytes, unless it is longer by itself."""
+    missing = size - len(_written({**value, "pad": ""}, True, roomy))
+    pad = {"pad": "x" * missing}
+    return _written({**pad, **value} if in_front else {**value, **pad}, True, roomy)
+
+
+padded_line = st.builds(
+    _padded,
+    usual | event,
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([LIMIT - 1, LIMIT, LIMIT + 1]) | st.integers(LIMIT + 1, 2 * LIMIT),
+)
+# No newline between them: what looks like an event is the end of a line that is too long.
+glued_line = st.builds(lambda size, event: b"x" * size + event, st.integers(LIMIT + 1, 1300), _line_of(usual))
+line = st.one_of(
+    [_line_of(usual), _line_of(usual), event_line, bom_line, crlf_line, cut_line, junk_line, padded_line, glued_line]
+)
+
+_talk = st.sampled_from(
+    [
+        b'{"type":"assistant","message":{"content":[{"type":"text","text":"on it"}]}}',
+        b'{"type":"user","message":{"content":"hello"}}',
+    ]
+)
+
+
+def _crowd(before: list[bytes], talk: bytes, count: int, place: int, fact: bytes, after: list[bytes]) -> list[bytes]:
+    place = min(place, count)
+    return [*before, *[talk] * place, fact, *[talk] * (count - place), *after]
+
+
+# One line that matters among many that do not.
+crowd = st.builds(
+    _crowd,
+    st.lists(line, max_size=1),
+    _talk,
+    st.integers(45, 60),
+    st.integers(0, 60),
+    _line_of(usual),
+    st.lists(line, max_size=2),
+)
+
+_lines = st.lists(line, max_size=12)
+output = st.tuples(st.one_of(_lines, _lines, crowd), st.sampled_from([b"", b"\n"])).map(
     lambda given: b"\n".join(given[0]) + given[1]
 )
 """A turn's whole stdout, its last line with a newline or without."""
@@ -139,6 +203,9 @@ output = st.tuples(st.lists(line, max_size=12), st.sampled_from([b"", b"\n"])).m
 
 @st.composite
 def pieces(draw: st.DrawFn, data: bytes) -> list[bytes]:
-    """The same bytes, cut anywhere, empty pieces among them."""
-    cuts = sorted(draw(st.lists(st.integers(0, len(data)), max_size=8)))
+    """The same bytes, cut anywhere, where lines begin, or where an event begins within a line; some are empty."""
+    lines = st.sampled_from([0, *(found.end() for found in re.finditer(rb"\n", data))])
+    within = [found.end() for found in re.finditer(rb"x(?={)", data)]
+    some = st.lists(st.integers(0, len(data)), max_size=8) | st.lists(lines, max_size=8) | st.just(within)
+    cuts = sorted(draw(some))
     return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]

@@ -8,15 +8,16 @@ import re
 from typing import Any
 from uuid import UUID
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hivesub.records import Init, Result
 from hivesub.turns.stream import Stream, Tail
 from tests.properties import events
+from tests.properties.events import LIMIT
 
-LIMIT = 600
-"""Far below the real one, so that lines above it are common."""
+TEXT_LIMIT = 100_000
 
 
 class Reference:
@@ -28,6 +29,7 @@ class Reference:
         self.answered = self.user_interrupted = False
         self.background_tasks = 0
         self.cost: float | None = None
+        self.since: float | None = None
         for line in data.split(b"\n"):
             if len(line) <= LIMIT:
                 self._read(line)
@@ -50,17 +52,20 @@ class Reference:
             self.answered = True
             if subtype != "error_during_execution":
                 self.user_interrupted = False
-            cost = event.get("total_cost_usd")
-            if self.inits and _number(cost) and math.isfinite(cost) and 0 <= cost < 1e9:
-                self.cost = float(cost)
+            if self.inits and _dollars(event.get("total_cost_usd")):
+                self.cost = float(event["total_cost_usd"])
+            models = event.get("model_usage_since_last_result")
+            if isinstance(models, dict):
+                costs = [model.get("costUSD") for model in models.values() if isinstance(model, dict)]
+                self.since = math.fsum([self.since or 0.0, *(cost for cost in costs if _dollars(cost))])
         elif kind == "assistant":
             self.user_interrupted = False
         elif kind == "user" and _interrupts(event):
             self.user_interrupted = True
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _dollars(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value < 1e9
 
 
 def _interrupts(event: dict[str, Any]) -> bool:
@@ -76,7 +81,7 @@ def _interrupts(event: dict[str, Any]) -> bool:
 
 
 def _valid(text: str) -> str:
-    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text[:TEXT_LIMIT])
 
 
 def _text(value: object) -> str | None:
@@ -109,12 +114,22 @@ def _many(value: object) -> Any:
 
 
 def _same_result(read: Result, event: dict[str, Any]) -> None:
-    said, subtype, errors = event.get("is_error"), event.get("subtype"), event.get("errors")
+    said, subtype, errors, text = (event.get(key) for key in ("is_error", "subtype", "errors", "result"))
     assert read.is_error == (said if isinstance(said, bool) else subtype != "success")
     assert read.subtype == (_text(subtype) or "")
-    assert read.text == (_text(event.get("result")) or "")
+    assert read.text == (_text(text) or "")
+    assert read.text_cut == (isinstance(text, str) and len(text) > TEXT_LIMIT)
     assert read.errors == (tuple(_valid(e) for e in errors if isinstance(e, str)) if isinstance(errors, list) else ())
     assert read.terminal_reason == _text(event.get("terminal_reason"))
+    assert read.session_id == _text(event.get("session_id"))
+    assert read.num_turns == _count(event.get("num_turns"))
+    assert (read.input_tokens, read.output_tokens) == _tokens(event)
+
+
+def _tokens(event: dict[str, Any]) -> tuple[int, int]:
+    usage = event.get("usage")
+    usage = usage if isinstance(usage, dict) else {}
+    return _count(usage.get("input_tokens")), _count(usage.get("output_tokens"))
 
 
 def _count(value: object) -> int:
@@ -142,8 +157,23 @@ def test_it_reads_the_facts_that_the_reference_reads_however_the_output_is_cut(
     assert stream.answered == reference.answered
     assert stream.background_tasks == reference.background_tasks
     assert stream.user_interrupted == reference.user_interrupted
-    assert stream.usage.total_cost_usd == reference.cost
-    assert stream.usage.claude_turns == sum(_count(event.get("num_turns")) for event in reference.results)
+    usage = stream.usage
+    assert usage.total_cost_usd == reference.cost
+    assert usage.since_usd == (None if reference.since is None else pytest.approx(reference.since))
+    assert usage.claude_turns == sum(_count(event.get("num_turns")) for event in reference.results)
+    assert usage.input_tokens == sum(_tokens(event)[0] for event in reference.results)
+    assert usage.output_tokens == sum(_tokens(event)[1] for event in reference.results)
+
+
+@settings(max_examples=20)
+@given(letter=st.sampled_from(["x", "é", "\U0001f600", "\ud83d"]), size=st.integers(TEXT_LIMIT - 1, TEXT_LIMIT + 2))
+def test_a_long_text_is_read_up_to_its_limit_and_said_to_be_cut(letter: str, size: int) -> None:
+    event = {"type": "result", "is_error": True, "result": letter * size, "errors": [letter * size]}
+    stream = Stream()
+    stream.feed(json.dumps(event).encode())
+    stream.finish()
+    assert stream.result is not None
+    _same_result(stream.result, event)
 
 
 @given(data=events.output, draw=st.data())
@@ -187,5 +217,7 @@ def test_the_tail_is_the_end_of_all_that_came_within_its_bound(written: list[byt
         tail.feed(piece)
         assert len(tail._kept) <= 3 * limit
     whole = b"".join(written)
-    assert tail.text() == whole[-limit:].decode("utf-8", "replace")
+    most = min(limit, len(whole))
+    least = most if len(whole) <= limit else limit - limit // 2
+    assert tail.text() in {whole[len(whole) - size :].decode("utf-8", "replace") for size in range(least, most + 1)}
     assert tail.bytes_read == len(whole)

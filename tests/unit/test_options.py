@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import stat
 from pathlib import Path
@@ -206,6 +208,35 @@ class SecretTests(SettingsTestCase):
         self.token_file.chmod(0o644)
         (warning,) = self.read({"auth-token-file": "token"}).warnings
         self.assertIn("can be read by others", warning)
+
+
+class GoneTests(SettingsTestCase):
+    """Started in a directory that has been deleted."""
+
+    def setUp(self) -> None:
+        super().setUp()
+
+        def gone() -> str:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+
+        self.patch(os, "getcwd", gone)
+
+    def read(self, options: dict[str, Given] | None = None, **environ: str) -> Settings:
+        return read_settings(options or {}, {"HOME": str(self.here), **environ})
+
+    def test_with_another_directory_it_starts(self) -> None:
+        self.assertEqual(self.read({"dir": str(self.here)}).dir, self.here)
+        self.assertEqual(self.read(HIVESUB_DIR="~").dir, self.here)
+
+    def test_without_one_it_says_that_it_is_needed(self) -> None:
+        for options in ({}, {"dir": "work"}):
+            self.assertEqual(
+                self.refused(options), "--dir: the directory it was started in is gone; give an absolute path"
+            )
+
+    def test_any_other_relative_path_is_refused_by_its_option(self) -> None:
+        text = self.refused({"dir": str(self.here), "todo": "todos.jsonl"})
+        self.assertEqual(text, "--todo: the directory it was started in is gone; give an absolute path")
 
 
 class DirectoryTests(SettingsTestCase):

@@ -7,9 +7,10 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.records import Control, Outcome, SignalKind, StopKind, StopReason
+from hivesub.records import Control, Outcome, Result, SignalKind, StopKind, StopReason
 from hivesub.runs.record import record
 from hivesub.runs.run import Run
+from hivesub.turns.events import read_result
 from tests.runfakes import NOW, SECRET, FakeRedactor, init, said, session, turn_end, used
 from tests.unit.test_runs_run import a_turn, run_of
 
@@ -38,6 +39,11 @@ FIELDS = {
 
 def told(run: Run, seconds: float = 0.0, **options: Any) -> dict[str, Any]:
     return record(run, seconds=seconds, redact=FakeRedactor().redact, **options)
+
+
+def kept(text: str) -> Result:
+    """What is kept of a result with a long text."""
+    return read_result({"is_error": False, "result": text})
 
 
 def over(run: Run, kind: StopKind = StopKind.TURN_ENDED, **end: Any) -> Run:
@@ -150,6 +156,23 @@ class TheTexts(SynchronousTestCase):
     def test_a_result_that_was_cut_says_so(self) -> None:
         run = over(run_of(), result=said("x" * 100_000, text_cut=True))
         self.assertEqual(told(run, result=True)["result"], "x" * 100_000 + " [cut at 100,000 characters]")
+
+    def test_a_secret_at_the_limit_goes_whole_and_the_limit_stays(self) -> None:
+        for before, after in ((99_995, 2), (99_995, 10_000), (99_970, 10_000)):
+            run = over(run_of(), result=kept("x" * before + SECRET + "y" * after))
+            whole = "x" * before + "[redacted]" + "y" * after
+            self.assertEqual(told(run, result=True)["result"], whole[:100_000] + " [cut at 100,000 characters]")
+
+    def test_half_of_a_secret_at_the_end_of_all_that_is_kept_is_never_shown(self) -> None:
+        run = over(run_of(), result=kept(SECRET * 6000 + "x" * 36_187 + SECRET))
+        now = told(run, result=True)["result"]
+        self.assertNotIn(SECRET[:5], now)
+        self.assertTrue(now.endswith("x [cut at 100,000 characters]"), now[-60:])
+
+    def test_a_text_that_grows_past_the_limit_by_what_is_put_in_is_cut_and_says_so(self) -> None:
+        run = over(run_of(), result=said("a" * 100_000))
+        now = record(run, seconds=0.0, redact=lambda text: text + "[redacted]", result=True)
+        self.assertEqual(now["result"], "a" * 100_000 + " [cut at 100,000 characters]")
 
     def test_secrets_are_replaced_in_stop_reason_result_and_report_path(self) -> None:
         run = over(run_of(report_file=f"/srv/work/{SECRET}"), result=said(f"it is {SECRET}"))

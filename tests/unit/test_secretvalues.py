@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.secretvalues import environment_secrets, url_secrets
+from hivesub.secretvalues import environment_secrets, server_secrets, url_secrets
 
 
 class EnvironmentTests(SynchronousTestCase):
@@ -20,6 +20,9 @@ class EnvironmentTests(SynchronousTestCase):
             "SSH_PASSPHRASE",
             "GITHUB_PAT",
             "openai_apikey",
+            "DB_PASS",
+            "MYSQL_PWD",
+            "OLDPWD_PWD",
         ):
             self.assertEqual(environment_secrets({name: "v-1"}), {"v-1"}, name)
 
@@ -31,8 +34,15 @@ class EnvironmentTests(SynchronousTestCase):
             "ANTHROPIC_BASE_URL": "https://models.example/v1?x=1",
             "FORMAT": "long",
             "EMPTY_TOKEN": "",
+            "PWD": "/home/op",
+            "OLDPWD": "/srv",
+            "BYPASS": "localhost",
         }
         self.assertEqual(environment_secrets(ordinary), set())
+
+    def test_credentials_are_a_secret_unless_it_is_the_path_of_their_file(self) -> None:
+        given = {"GOOGLE_APPLICATION_CREDENTIALS": "/etc/gcp.json", "BROKER_CREDENTIALS": "me:pass-1"}
+        self.assertEqual(environment_secrets(given), {"me:pass-1"})
 
     def test_the_password_of_a_url_is_one_whatever_the_variable_is_called(self) -> None:
         self.assertEqual(environment_secrets({"HTTPS_PROXY": "http://me:p%40ss@proxy:3128"}), {"p%40ss", "p@ss"})
@@ -56,6 +66,66 @@ class URLTests(SynchronousTestCase):
         self.assertEqual(url_secrets(url), {"Zq3bXv9LmK2pR7sTyW1c"})
         self.assertEqual(url_secrets("http://host/a/0123456789%2Dabcdef"), {"0123456789%2Dabcdef", "0123456789-abcdef"})
 
+    def test_plain_words_are_none(self) -> None:
+        url = "postgresql://postgres:pw-12345@db/app?sslmode=verify-full&root=/srv/work&token=plain"
+        self.assertEqual(url_secrets(url), {"pw-12345", "plain"})
+        self.assertEqual(url_secrets("https://onlyaword@host/"), {"onlyaword"})
+
+    def test_a_path_of_this_machine_is_none(self) -> None:
+        for path in ("/srv/build-0123456789abcdef/x", "file:///srv/build-0123456789abcdef"):
+            self.assertEqual(url_secrets(path), set())
+
     def test_a_url_without_any_holds_none_and_a_broken_one_neither(self) -> None:
         self.assertEqual(url_secrets("https://host/path"), set())
         self.assertEqual(url_secrets("http://["), set())
+
+
+RANDOM = "tok-4f5a6b7c8d9e0f1a2b3c"
+
+
+class ServerTests(SynchronousTestCase):
+    def test_a_variable_is_a_secret_by_its_name_or_by_the_look_of_its_value(self) -> None:
+        found = server_secrets({"DB_PASS": "hunter", "ACCOUNT": RANDOM, "URL": f"https://me:pw-1@h/{RANDOM}x"}, {}, [])
+        self.assertEqual(found, {"hunter", RANDOM, "pw-1", f"{RANDOM}x"})
+
+    def test_every_header_is_a_secret_and_what_stands_in_it(self) -> None:
+        headers = {"Authorization": "Basic bWU6cHc=", "Cookie": f"a=b; sid={RANDOM}", "X-Team": "a-word"}
+        found = server_secrets({}, headers, [])
+        self.assertLessEqual({"Basic bWU6cHc=", "bWU6cHc=", f"a=b; sid={RANDOM}", RANDOM, "a-word"}, found)
+
+    def test_words_and_paths_are_none_wherever_they_stand(self) -> None:
+        for value in (
+            "production",
+            "customer-portal-2024",
+            "/srv/work",
+            "/srv/build-0f1a2b3c4d5e6f70/x",
+            "~/work/0f1a2b3c4d5e6f70",
+            "file:///srv/build-0f1a2b3c4d5e6f70",
+            "mcp-remote@0.1.16",
+            "postgresql://localhost/app?sslmode=verify-full",
+        ):
+            given = {"PLACE": value}, {}, [value, f"--dir={value}", "--keyspace=production"]
+            self.assertEqual(server_secrets(*given), set(), value)
+
+    def test_of_arguments_it_is_what_stands_where_secrets_do(self) -> None:
+        for args, secret in (
+            (["--header", "Authorization: Bearer b-1"], "b-1"),
+            (["--header", "Authorization:Basic bWU6cHc="], "bWU6cHc="),
+            (["--header=X-Api-Key: k-1"], "k-1"),
+            (["say Bearer b-1 to it"], "b-1"),
+            (["--token=t-1"], "t-1"),
+            (["--api-key", "k-1"], "k-1"),
+            (["--client-secret-value s-1"], "s-1"),
+            (["-e", "GITHUB_TOKEN=g-1"], "g-1"),
+            (["--env=DB_PASSWORD=d-1"], "d-1"),
+            (["--url=postgresql://postgres:pw-1@h/db"], "pw-1"),
+            ([f"--account={RANDOM}"], RANDOM),
+            ([RANDOM], RANDOM),
+        ):
+            found = server_secrets({}, {}, args)
+            self.assertIn(secret, found, args)
+            self.assertEqual({"postgres", "--token", "--api-key"} & found, set())
+
+    def test_a_path_or_another_option_after_an_option_named_like_a_secret_is_none(self) -> None:
+        args = ["--tls-key", "/etc/tls/server.pem", "--token-store=/srv/work", "--no-token", "--verbose"]
+        self.assertEqual(server_secrets({}, {}, args), set())

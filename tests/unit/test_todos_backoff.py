@@ -34,3 +34,13 @@ class RetryAfter(SynchronousTestCase):
         for value in (None, "", "soon", "-5", "1e9", "٣", "Tue, 06 May 2031 07:02:00 GMT"):
             self.assertIsNone(retry_after_s(value, None), value)
         self.assertIsNotNone(retry_after_s("9" * 5000, None))
+
+    def test_a_date_out_of_all_range_is_as_good_as_nothing(self) -> None:
+        date = "Tue, 06 May 2031 07:00:00 GMT"
+        for value in (
+            "Tue, 06 May 99999999999999 07:00:00 GMT",
+            "Tue, 06 May 2031 99:00:00 GMT",
+            "Tue, 06 May 2031 07:00:00 +99999999",
+        ):
+            self.assertIsNone(retry_after_s(value, date), value)
+            self.assertIsNone(retry_after_s(date, value), value)

@@ -12,9 +12,13 @@ from twisted.internet.defer import CancelledError
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import SpawnError, UnsupportedClaude
+from hivesub.redact import Redactor
 from hivesub.testing import FakeChild, FakeProcessReactor
 from hivesub.turns.claude import KNOWN, PROBE_S, Claude, Program
 
+SECRET = "sk-ant-0123456789"
+# Beyond what Linux ever gives.
+NO_PID = 4_999_999
 VERSION = b"2.1.332 (Claude Code)\n"
 HELP = b"Usage: claude [options]\n" + b"".join(f"  {flag} <x>   words\n".encode() for flag in KNOWN)
 
@@ -107,7 +111,8 @@ class Answers(Asking):
         self.claude_at(str(self.path), prefix=("srun", "-n1")).program()
         child = self.reactor.children[0]
         self.assertEqual(child.argv, ["srun", "-n1", str(self.path), "--version"])
-        self.assertEqual((child.env, child.stdin_closed), ({"PATH": str(self.dir), "X": "y"}, True))
+        environ = {"PATH": str(self.dir), "X": "y", "HIVESUB_TURN": child.env["HIVESUB_TURN"]}  # type: ignore[index]
+        self.assertEqual((child.env, child.stdin_closed), (environ, True))
 
     def test_chatter_on_stderr_is_not_taken_for_the_version(self) -> None:
         asking = self.claude.program()
@@ -223,6 +228,73 @@ class Failing(Asking):
         failure = self.failureResultOf(asking, SpawnError)
         self.assertFalse(failure.check(UnsupportedClaude))
         self.assertIn("signal 11", str(failure.value))
+
+    def test_what_runs_out_is_not_blamed_on_the_program(self) -> None:
+        for number, advice in (
+            (errno.EAGAIN, "limit on processes"),
+            (errno.EMFILE, "file descriptors"),
+            (errno.ENFILE, "file descriptors"),
+            (errno.ENOMEM, "out of memory"),
+        ):
+            self.reactor.spawn_error = OSError(number, "refused")
+            text = str(self.failureResultOf(self.claude.program(), SpawnError).value)
+            self.assertRegex(text, f"^no process could be started: refused; .*{advice}")
+
+    def test_one_that_may_not_be_run_is_named(self) -> None:
+        for number in (errno.ENOENT, errno.EACCES):
+            self.reactor.spawn_error = OSError(number, "refused", "/bin/sh")
+            text = str(self.failureResultOf(self.claude.program(), SpawnError).value)
+            self.assertEqual(text, f"{self.path} cannot be run: refused")
+
+    def test_a_secret_in_what_it_says_is_told_to_nobody(self) -> None:
+        claude = self.claude_at(str(self.path), redact=Redactor([SECRET]).redact)
+        for write in (FakeChild.out, FakeChild.err):
+            for words in (f"login with {SECRET} was refused", "x" * 490 + SECRET):
+                asking = claude.program()
+                child = self.child("--version")
+                write(child, words.encode())
+                child.exit(1)
+                text = str(self.failureResultOf(asking, SpawnError).value)
+                self.assertIn("[redact", text)
+                self.assertNotIn(SECRET[:8], text)
+        asking = claude.program()
+        self.answer(f"9.9.9 for {SECRET}\n".encode(), help_without("--tools"))
+        text = str(self.failureResultOf(asking, UnsupportedClaude).value)
+        self.assertIn("9.9.9 for [redacted]", text)
+
+    def test_a_secret_that_the_bound_on_its_words_cuts_is_told_to_nobody(self) -> None:
+        claude = self.claude_at(str(self.path), redact=Redactor([SECRET]).redact)
+        asking = claude.program()
+        child = self.child("--version")
+        child.err(b"x" * (1 << 20) + b"\nlast words\n" + SECRET[:8].encode())
+        child.err(SECRET[8:].encode())
+        child.exit(1)
+        self.assertIn("'last words'", str(self.failureResultOf(asking, SpawnError).value))
+
+    def test_what_one_that_failed_left_running_is_ended_by_a_mark_of_its_own_before_it_is_told(self) -> None:
+        left: dict[str, str] = {}
+        claude = self.claude_at(
+            str(self.path),
+            environ={"HIVESUB_TURN": "daemon-probe"},
+            marked=lambda prefix: {NO_PID for mark in left.values() if mark.startswith(prefix)},
+        )
+        marks = set()
+        for fail in (lambda child: child.exit(1), lambda child: child.die(signal.SIGSEGV), self.let_hang):
+            asking = claude.program()
+            child = self.child("--version")
+            assert child.env is not None
+            left["it"] = child.env["HIVESUB_TURN"]
+            marks.add(left["it"])
+            fail(child)
+            self.assertNoResult(asking)
+            left.clear()
+            self.reactor.advance(1)
+            self.failureResultOf(asking, SpawnError)
+        self.assertEqual([mark.startswith("daemon-probe.") for mark in marks], [True] * 3)
+
+    def let_hang(self, child: FakeChild) -> None:
+        self.reactor.advance(PROBE_S)
+        child.die(signal.SIGKILL)
 
     def test_one_that_hangs_is_killed_told_as_such_and_asked_again(self) -> None:
         asking = self.claude.program()

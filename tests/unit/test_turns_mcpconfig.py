@@ -100,16 +100,31 @@ class ServerFileTests(SynchronousTestCase):
 
     def test_the_secrets_of_all_entries_are_found(self) -> None:
         servers = read(
-            a={"command": "x", "env": {"KEY": "env-secret"}},
+            a={"command": "x", "env": {"KEY": "env-secret"}, "args": ["--token", "arg-secret"]},
             b={
                 "url": "https://me:pass%2Fword@h/p?key=query-secret&x=",
                 "headers": {"Authorization": "Bearer head-secret"},
             },
         )
         self.assertEqual(
-            servers.secrets, {"env-secret", "me", "pass/word", "query-secret", "Bearer head-secret", "head-secret"}
+            servers.secrets,
+            {
+                "env-secret",
+                "pass%2Fword",
+                "pass/word",
+                "query-secret",
+                "Bearer head-secret",
+                "head-secret",
+                "arg-secret",
+            },
         )
         self.assertNotIn("secret", repr(servers))
+
+    def test_a_directory_or_word_that_a_server_is_given_is_no_secret(self) -> None:
+        servers = read(
+            fs={"command": "fs", "args": ["/srv/work"], "env": {"ALLOWED_DIR": "/srv/work", "MODE": "production"}}
+        )
+        self.assertEqual(servers.secrets, frozenset())
 
 
 class ConfigFileTests(SynchronousTestCase):

@@ -234,6 +234,12 @@ class RobustnessTests(SynchronousTestCase):
             self.assertEqual(stream.results, 1, piece)
             self.assertEqual(stream.bytes_read, len(data))
 
+    def test_what_looks_like_an_event_at_the_end_of_a_line_past_the_limit_is_none(self) -> None:
+        stream = Stream(line_limit_bytes=4096)
+        for piece in (b"x" * 4097, line(RESULT), line(INIT)):
+            stream.feed(piece)
+        self.assertEqual((stream.results, stream.inits), (0, 1))
+
     def test_memory_stays_bounded_while_an_endless_line_comes(self) -> None:
         stream = Stream(line_limit_bytes=4096)
         for _ in range(100):
@@ -285,16 +291,32 @@ class RobustnessTests(SynchronousTestCase):
 class TailTests(SynchronousTestCase):
     def test_the_last_bytes_are_kept_and_all_are_counted(self) -> None:
         tail = Tail(limit_bytes=10)
-        for piece in (b"a" * 100, b"bcd", b"", b"efghij"):
+        for piece in (b"a" * 100, b"b\nc", b"", b"defghij"):
             tail.feed(piece)
-        self.assertEqual((tail.text(), tail.bytes_read), ("abcdefghij", 109))
+        self.assertEqual((tail.text(), tail.bytes_read), ("cdefghij", 110))
+
+    def test_what_is_within_the_bound_is_whole(self) -> None:
+        tail = Tail(limit_bytes=10)
+        tail.feed(b"ab cd\nefg\n")
+        self.assertEqual(tail.text(), "ab cd\nefg\n")
+
+    def test_a_line_or_word_that_the_bound_cuts_is_left_out_as_it_may_be_half_of_a_secret(self) -> None:
+        for cut, said in (
+            (b" of it\nwhat then came\nand came", "what then came\nand came"),
+            (b"secret what then came and came", "what then came and came"),
+            (b'secret","key":"what-then-came-and-came', ',"key":"what-then-came-and-came'),
+            (b"secretxxxwhat then\n", "what then\n"),
+        ):
+            tail = Tail(limit_bytes=len(cut))
+            tail.feed(b"half" + cut)
+            self.assertEqual(tail.text(), said)
 
     def test_a_megabyte_in_small_pieces_without_a_newline_stays_bounded(self) -> None:
         tail = Tail()
         for _ in range(1024):
             tail.feed(b"y" * 1024)
-        self.assertEqual(len(tail.text()), 8192)
-        self.assertLessEqual(len(tail._kept), 3 * 8192)
+            self.assertLessEqual(len(tail._kept), 3 * 8192)
+        self.assertEqual(tail.text(), "y" * 4096)
 
     def test_bytes_that_are_no_text_are_replaced(self) -> None:
         tail = Tail()
