@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from tests.faults.clocked import INIT, RESULT, ClockedCase, line
-from tests.faults.world import World, living, quoted, together, until
+from tests.faults.world import World, living, prompt, quoted, together, until
 
 
 class OnAClock(ClockedCase):
@@ -52,7 +52,7 @@ async def test_text_without_a_result_is_failed_and_no_next_turn_follows(shared: 
 
 
 async def test_200_turns_whose_child_leaves_its_stdout_to_another_leave_no_descriptor(shared: World) -> None:
-    before = len(shared.descriptors())
+    before = await shared.at_rest()
     tail = f"spawn exec tail -f /dev/null --pid={shared.daemon.pid}"
     for wave in range(13):
         names = [f"holder-{wave}-{number}" for number in range(16 if wave < 12 else 8)]
@@ -62,8 +62,7 @@ async def test_200_turns_whose_child_leaves_its_stdout_to_another_leave_no_descr
         await until(lambda names=names: len(shared.turn_processes()) == len(names), "all that the children left")
         for pid in shared.turn_processes():
             end(pid)
-    await shared.nothing_left()
-    assert len(shared.descriptors()) <= before
+    await shared.nothing_left(before)
 
 
 def end(pid: int) -> None:
@@ -109,6 +108,33 @@ async def test_a_second_result_after_a_background_task_is_the_result_of_one_turn
     assert (record["state"], record["stop_reason"]["kind"]) == ("idle", "turn_ended")
     assert (await shared.agent.record(name, result=True))["result"] == "the task is done"
     assert await shared.todo(name)
+
+
+async def test_a_goal_run_waits_for_the_second_result_of_its_turn_before_it_decides(shared: World, name: str) -> None:
+    processes = shared.dir / name
+    # Every turn is quoted the goal, and does what it says.
+    goal = prompt(f"bash echo one >> {quoted(processes)}")
+    record = await shared.run(name, "background 0.5 the task is done", "goal_reached it is", goal=goal, max_turns=3)
+    assert (record["turn"], record["stop_reason"]["kind"]) == (1, "goal_reached")
+    assert (await shared.agent.record(name, result=True))["result"] == "the task is done"
+    assert await shared.todo(name)
+    assert processes.read_text() == "one\n"
+
+
+async def test_a_child_that_writes_an_error_result_under_our_sigterm_is_killed_whatever_it_exits_with(
+    shared: World, name: str
+) -> None:
+    names = {code: f"{name[:50]}-{code}" for code in (0, 1)}
+    for code, each in names.items():
+        error = "on SIGTERM result subtype=error_during_execution is_error=true aborted"
+        steps = ("ignore SIGINT", error, f"on SIGTERM exit {code}", f"write {shared.dir / each} ready", "hang")
+        await shared.start(each, *steps)
+    await until(lambda: all((shared.dir / each).exists() for each in names.values()))
+    answers = await together(*(shared.agent.call("interrupt", name=each) for each in names.values()))
+    for code, answer in zip(names, answers, strict=True):
+        record = answer["subagent"]
+        assert (record["state"], record["stop_reason"]["kind"]) == ("killed", "killed")
+        assert (record["last_turn"]["signal"], record["last_turn"]["exit_code"]) == ("SIGTERM", code)
 
 
 async def test_a_success_that_says_that_it_is_an_error_is_failed_and_stops_the_run(shared: World, name: str) -> None:

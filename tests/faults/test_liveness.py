@@ -6,8 +6,10 @@ import os
 import signal
 from datetime import timedelta
 
+from twisted.internet.defer import Deferred
+
 from tests.faults.clocked import INIT, RESULT, ClockedCase
-from tests.faults.world import World, until
+from tests.faults.world import World, together, until
 from tests.support.agent import pause
 
 
@@ -54,14 +56,19 @@ async def test_a_daemon_stopped_for_longer_than_the_idle_timeout_kills_no_turn_t
     own: World,
 ) -> None:
     ready = own.dir / "ready"
-    # 20 lines a second for 3 s: never silent for the second that is allowed, and at it when the daemon goes on.
-    await own.start("alpha", f"write {ready} it", "flood 60 500 20", "text done", idle_timeout_s=1)
+    # 20 lines a second for 4 s: never silent for the second that is allowed, and at it when the daemon goes on.
+    await own.start("alpha", f"write {ready} it", "flood 80 500 20", "text done", idle_timeout_s=1)
     await until(ready.exists)
     os.kill(own.daemon.pid, signal.SIGSTOP)
     try:
+        asked = Deferred.fromCoroutine(together(*(own.agent.record("alpha") for _ in range(3))))
         await pause(2.0, own.agent._reactor)
+        assert not asked.called
     finally:
         os.kill(own.daemon.pid, signal.SIGCONT)
+    for seen in await asked:
+        assert seen["state"] == "running"
+        assert seen["last_event_age_s"] < 1
     record = await own.agent.ended("alpha")
     assert (record["state"], record["last_turn"]["outcome"]) == ("idle", "finished"), record
 

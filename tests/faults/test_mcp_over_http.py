@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +15,9 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.web.client import Agent as HTTPAgent
 from twisted.web.client import HTTPConnectionPool
 
-from tests.faults.world import World, prompt, stopped, until
-from tests.support.agent import ToolError
+from hivesub.standin import write_wrapper
+from tests.faults.world import LOOK_S, World, prompt, quoted, stopped, until, world
+from tests.support.agent import ToolError, pause
 
 BOUND_S = 15
 JSON = {"Content-Type": "application/json"}
@@ -112,11 +114,23 @@ async def test_a_body_of_plain_text_is_refused_and_starts_nothing(shared: World,
         await shared.agent.record(name)
 
 
-@pytest.mark.parametrize("accept", [None, "*/*", "application/json", "text/event-stream", "text/html", ";;"])
-async def test_each_accept_gets_an_answer_and_never_a_500(shared: World, accept: str | None) -> None:
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (None, 406),
+        ("*/*", 200),
+        ("application/json", 200),
+        ("text/event-stream", 406),
+        ("text/html", 406),
+        (";;", 406),
+    ],
+)
+async def test_json_is_answered_to_who_accepts_it_and_others_are_told_so(
+    shared: World, accept: str | None, expected: int
+) -> None:
     headers = {**JSON, **({} if accept is None else {"Accept": accept})}
     status, body, _ = await ask("POST", f"{shared.daemon.url}/mcp", headers, json.dumps(LIST).encode())
-    assert status in (200, 406), (status, body)
+    assert status == expected, body
     if status == 200:
         assert len(json.loads(body)["result"]["tools"]) == 4
     assert not shared.tracebacks()
@@ -151,6 +165,11 @@ class Quitter(Protocol):
     def connectionLost(self, reason: Any = None) -> None:
         self.gone.callback(None)
 
+    def hang_up(self) -> Deferred[None]:
+        assert self.transport is not None
+        self.transport.abortConnection()
+        return self.gone
+
 
 async def quitting(world: World, body: dict[str, Any]) -> Quitter:
     port = world.daemon.url.rpartition(":")[2]
@@ -163,18 +182,47 @@ async def quitting(world: World, body: dict[str, Any]) -> Quitter:
     return quitter
 
 
-@pytest.mark.parametrize("tool", ["start", "continue"])
-async def test_the_run_of_a_client_that_gave_up_is_in_status_and_goes_on(shared: World, name: str, tool: str) -> None:
+async def known(world: World, name: str) -> Any:
+    """The record of a subagent that was asked for elsewhere, once there is one."""
+    for _ in range(200):
+        try:
+            return await world.agent.record(name)
+        except ToolError:
+            await pause(LOOK_S, world.agent._reactor)
+    raise AssertionError(f"no call for {name} has come")
+
+
+async def test_a_start_that_was_given_up_before_it_had_a_process_goes_on(tmp_path: Path) -> None:
+    asked, go, claude = tmp_path / "asked", tmp_path / "go", tmp_path / "claude"
+    held = f"touch {quoted(asked)}; until [ -e {quoted(go)} ]; do sleep 0.02; done"
+    standin = quoted(Path(write_wrapper(tmp_path / "standin")))
+    claude.write_text(f'#!/bin/sh\ncase "$1" in --version) {held};; esac\nexec {standin} "$@"\n')
+    claude.chmod(0o755)
+    with world(tmp_path / "own", claude=str(claude)) as own:
+        quitter = await quitting(own, call_body("start", name="alpha", prompt=prompt("text after all")))
+        await until(asked.exists)
+        held_back = await known(own, "alpha")
+        assert (held_back["state"], held_back["pid"]) == ("running", None)
+        await quitter.hang_up()
+        assert await own.agent.record("alpha") == held_back
+        go.write_text("")
+        record = await own.agent.ended("alpha")
+        assert (record["state"], record["last_turn"]["outcome"]) == ("idle", "finished")
+        assert await own.todo("alpha")
+        await own.nothing_left()
+        assert "Unhandled" not in own.daemon.log_text()
+        assert not own.tracebacks()
+
+
+async def test_the_run_of_a_client_that_gave_up_its_continue_is_in_status_and_goes_on(shared: World, name: str) -> None:
     log = len(shared.daemon.log_text())
     await shared.run(name, "text before")
     ready, go = shared.dir / f"{name}.ready", shared.dir / f"{name}.go"
-    # Held before its init, so that a `continue` is not answered while the client is there.
+    # Held before its init, so that it is not answered while the client is there.
     steps = (f"before-init write {ready} it", f"before-init wait-for {go}", "text after")
-    quitter = await quitting(shared, call_body(tool, name=name, prompt=prompt(*steps)))
+    quitter = await quitting(shared, call_body("continue", name=name, prompt=prompt(*steps)))
     await until(ready.exists)
-    assert quitter.transport is not None
-    quitter.transport.abortConnection()
-    await quitter.gone
+    await quitter.hang_up()
     assert (await shared.agent.record(name))["state"] == "running"
     go.write_text("")
     record = await shared.agent.ended(name)
@@ -189,20 +237,8 @@ async def test_a_start_tried_again_with_its_request_key_answers_with_the_same_ru
     go = shared.dir / f"{name}.go"
     arguments = {"name": name, "prompt": prompt(f"wait-for {go}", "text done"), "request_key": "k-1"}
     quitter = await quitting(shared, call_body("start", **arguments))
-
-    async def known() -> bool:
-        try:
-            await shared.agent.record(name)
-        except ToolError:
-            return False
-        return True
-
-    for _ in range(200):
-        if await known():
-            break
-    assert quitter.transport is not None
-    quitter.transport.abortConnection()
-    await quitter.gone
+    await known(shared, name)
+    await quitter.hang_up()
     first = await shared.agent.record(name)
     again = await shared.agent.call("start", **arguments)
     assert (again["subagent"]["session_id"], again["subagent"]["pid"]) == (first["session_id"], first["pid"])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
+from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from hivesub.standin import write_wrapper
-from tests.faults.world import World, living, quoted, stopped, together, until, world
-from tests.support.agent import ToolError
+from tests.faults.world import World, living, prompt, quoted, stopped, together, until, world
+from tests.support.agent import ToolError, pause
 
 
 async def test_a_kill_of_the_daemon_takes_three_children_with_it(own: World) -> None:
@@ -81,6 +83,7 @@ async def test_a_child_that_ignores_sigint_and_sigterm_runs_by_every_status_unti
 async def test_a_continue_and_a_second_interrupt_during_an_interrupt_get_clear_answers_and_one_kill_sequence(
     shared: World, name: str
 ) -> None:
+    before = await shared.at_rest()
     ready, heard = shared.dir / name, shared.dir / f"{name}.heard"
     steps = ("ignore SIGINT", f"on SIGTERM bash echo term >> {quoted(heard)}", f"write {ready} ready", "hang")
     await shared.start(name, *steps)
@@ -101,6 +104,7 @@ async def test_a_continue_and_a_second_interrupt_during_an_interrupt_get_clear_a
     assert (await shared.agent.ended(name))["state"] == "idle"
     with pytest.raises(ToolError, match="is not running: it is idle"):
         await shared.agent.call("interrupt", name=name)
+    await shared.nothing_left(before)
 
 
 async def test_a_stop_of_the_daemon_during_an_interrupt_leaves_nothing_and_tells_the_run_once(own: World) -> None:
@@ -141,11 +145,20 @@ async def test_of_20_starts_at_once_16_run_and_4_are_refused_with_what_to_do(own
     assert {todo["subagent"]["name"] for todo in own.todos()} == {record["name"] for record in started}
 
 
-async def test_of_two_continues_at_once_one_runs_and_the_other_is_refused(shared: World, name: str) -> None:
+@pytest.mark.parametrize("apart_s", [0, 0.01])
+async def test_of_two_continues_at_once_one_runs_and_the_other_is_refused(
+    shared: World, name: str, apart_s: float
+) -> None:
     await shared.run(name, "text first")
-    children = shared.dir / name
-    prompt = f"!standin bash echo one >> {children}\n!standin sleep 0.3"
-    answers = await together(*(shared.agent.call("continue", name=name, prompt=prompt) for _ in range(2)))
+    children, go = shared.dir / name, shared.dir / f"{name}.go"
+
+    async def carry_on(after_s: float) -> Any:
+        await pause(after_s, reactor)  # type: ignore[arg-type]
+        steps = (f"bash echo one >> {quoted(children)}", f"wait-for {go}")
+        return await shared.agent.call("continue", name=name, prompt=prompt(*steps))
+
+    answers = await together(carry_on(0), carry_on(apart_s))
+    go.write_text("")
     (refused,) = [answer for answer in answers if isinstance(answer, ToolError)]
     assert f"{name} is running" in str(refused)
     assert (await shared.agent.ended(name))["state"] == "idle"

@@ -14,7 +14,7 @@ import pytest
 import treq
 
 from tests.faults.places import fill, mounts_allowed, read_only, small_disk
-from tests.faults.world import World, until
+from tests.faults.world import World, answered, until
 
 
 @contextmanager
@@ -137,3 +137,24 @@ async def test_a_grandchild_that_outlives_its_turn_cannot_signal_for_it_or_for_t
     assert said.read_text() == "HTTP 404"
     assert (record["state"], record["signals"]) == ("idle", [])
     await until(lambda: len(shared.todos(name)) == 2)
+
+
+async def test_the_url_of_a_goal_runs_first_turn_is_dead_while_its_second_runs(shared: World, name: str) -> None:
+    first, second, go, said = (shared.dir / f"{name}.{kind}" for kind in ("first", "second", "go", "said"))
+    await shared.start(
+        name, f"dump {first}", f"turn 2: dump {second}", f"turn 2: wait-for {go}", goal="all done", max_turns=2
+    )
+    await until(second.exists, "the second turn")
+    url, living = (json.loads(path.read_text())["servers"]["subagent_control"]["url"] for path in (first, second))
+    assert url != living
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "goal_reached", "arguments": {}}}
+    answers = [await answered("POST", each, call) for each in (url, f"{shared.daemon.url}/signal/mcp/{'x' * 43}")]
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 404
+    await shared.run(f"{name[:50]}-other", f"call-url {url} goal_reached", f"save {said}")
+    assert said.read_text() == "HTTP 404"
+    record = await shared.agent.record(name)
+    assert (record["state"], record["turn"], record["signals"]) == ("running", 2, [])
+    go.write_text("")
+    record = await shared.agent.ended(name)
+    assert (record["signals"], record["stop_reason"]["kind"], record["turn"]) == ([], "turn_cap", 2)

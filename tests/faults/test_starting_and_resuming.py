@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hivesub.standin import write_wrapper
-from tests.faults.world import World, until, world
+from tests.faults.world import World, quoted, until, world
 from tests.support.agent import ToolError
 
 NESTED = {
@@ -69,6 +69,11 @@ class Switch:
     def put_standin(self) -> None:
         write_wrapper(self.path.with_suffix(".new"))
         self.path.with_suffix(".new").replace(self.path)
+
+    def put_standin_that_counts(self, resumed: Path) -> None:
+        """The stand-in behind a shell that adds a line to this file for each process that is to resume a session."""
+        standin = write_wrapper(self.path.with_name("standin"))
+        self.put(f'case "$*" in\n*--resume*) echo "$*" >> {quoted(resumed)};;\nesac\nexec {standin} "$@"')
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +228,28 @@ async def test_a_daemon_whose_own_directory_is_gone_names_it_and_still_starts_el
     await own.all_goes_on()
 
 
+async def test_a_daemon_that_stands_in_a_directory_that_was_deleted_names_it_and_starts_elsewhere(
+    tmp_path: Path,
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    prefix = ["sh", "-c", f'cd {quoted(gone)} && exec "$@"', "sh"]
+    with world(tmp_path / "own", options=["--dir", str(gone)], prefix=prefix) as own:
+        await own.all_goes_on("first")
+        shutil.rmtree(gone)
+        for tool, name in (("start", "alpha"), ("continue", "first")):
+            with pytest.raises(ToolError) as refused:
+                await own.agent.call(tool, name=name, prompt="go")
+            assert str(refused.value).startswith(f"{tool} error: ")
+            assert str(gone) in str(refused.value)
+        record = await own.run("alpha", "text good", dir=str(own.dir), report_file="report.md")
+        assert (record["state"], record["dir"]) == ("idle", str(own.dir))
+        assert (await own.todo("alpha"))["subagent"]["report_error"] is None
+        assert "Outcome:" in (own.dir / "report.md").read_text()
+        await own.nothing_left()
+        assert not own.tracebacks()
+
+
 async def test_a_start_killed_during_init_gets_another_session_id_the_next_time(shared: World, name: str) -> None:
     killed = await shared.run(name, "before-init kill SIGKILL")
     assert (killed["state"], killed["last_turn"]["signal"]) == ("killed", "SIGKILL")
@@ -243,19 +270,26 @@ async def test_a_goal_run_whose_signal_route_failed_says_so_in_status_and_todo(s
     assert "its signal route failed to connect" in todo["body"]
 
 
-async def test_a_session_whose_transcript_is_gone_is_claudes_own_message_once(shared: World, name: str) -> None:
-    before = await shared.run(name, "text good")
-    assert await shared.todo(name)
-    for kept in (shared.daemon.home / ".claude").rglob(f"{before['session_id']}*"):
+async def test_a_session_whose_transcript_is_gone_is_claudes_own_message_and_claude_is_asked_once(
+    switch: Switch, name: str
+) -> None:
+    own = switch.world
+    resumed = own.dir / f"{name}.resumed"
+    switch.put_standin_that_counts(resumed)
+    before = await own.run(name, "text good")
+    assert await own.todo(name)
+    for kept in (own.daemon.home / ".claude").rglob(f"{before['session_id']}*"):
         kept.unlink()
-    spawned = shared.dir / f"{name}.spawned"
     with pytest.raises(ToolError) as refused:
-        await shared.agent.call("continue", name=name, prompt=f"!standin bash echo one >> {spawned}")
+        await own.agent.call("continue", name=name, prompt="go on")
     assert f"claude error: No conversation found with session ID: {before['session_id']}" in str(refused.value)
     assert "(searched " in str(refused.value)
-    assert not spawned.exists()
-    assert len(shared.todos(name)) == 1
-    assert (await shared.agent.record(name))["session_id"] == before["session_id"]
+    assert len(resumed.read_text().splitlines()) == 1
+    await own.all_goes_on(f"{name[:50]}-next")
+    assert len(resumed.read_text().splitlines()) == 1
+    assert len(own.todos(name)) == 1
+    assert (await own.agent.record(name))["session_id"] == before["session_id"]
+    switch.put_standin()
 
 
 async def test_a_bearer_token_of_the_operators_server_file_is_told_to_claude_alone(tmp_path: Path) -> None:

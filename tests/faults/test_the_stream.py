@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import treq
 
-from hivesub.turns.stream import Stream
+from hivesub.standin import write_wrapper
 from tests.faults.clocked import INIT, RESULT, ClockedCase
-from tests.faults.world import World
+from tests.faults.world import BOUND_S, World, quoted, world
 
 ODD = {
     "a banner": b"Welcome to the CLI!\n",
@@ -41,13 +44,6 @@ class OnAClock(ClockedCase):
         child.exit()
         self.assertEqual(self.record()["last_turn"]["outcome"], "finished")
 
-    def test_100_000_lines_of_1_kb_are_all_counted(self) -> None:
-        stream = Stream()
-        lines = (b'{"type":"assistant","message":"' + b"x" * 990 + b'"}\n') * 1000
-        for _ in range(100):
-            stream.feed(lines)
-        self.assertEqual(stream.bytes_read, 100 * len(lines))
-
 
 async def test_odd_lines_from_a_real_child_harm_nothing(shared: World, name: str) -> None:
     record = await shared.run(name, *(f"stdout hex:{line.hex()}" for line in ODD.values()), "text done")
@@ -55,16 +51,26 @@ async def test_odd_lines_from_a_real_child_harm_nothing(shared: World, name: str
     assert not shared.tracebacks()
 
 
-async def test_a_line_of_20_mb_and_30_mb_of_short_ones_leave_memory_bounded_and_the_result_is_seen(
+async def test_a_line_of_20_mb_and_100_000_of_1_kb_are_counted_in_bounded_memory_and_the_result_is_seen(
     shared: World, name: str
 ) -> None:
     await shared.run(f"{name[:50]}-warm", "line 100000")
+    counted = await counted_bytes(shared)
     before = high_water_bytes(shared.daemon.pid)
-    record = await shared.run(name, "line 20000000", "flood 30000 1000", "result all of it")
+    record = await shared.run(name, "line 20000000", "flood 100000 1000", "result all of it")
     assert record["last_turn"]["outcome"] == "finished"
     assert (await shared.agent.record(name, result=True))["result"] == "all of it"
     # Of the line 8 MiB are kept at most.
     assert high_water_bytes(shared.daemon.pid) - before < 18_000_000
+    assert await counted_bytes(shared) - counted >= 20_000_000 + 100_000 * 1000
+
+
+async def counted_bytes(world: World) -> float:
+    """How much a daemon says that its children have written."""
+    answer = await treq.get(f"{world.daemon.url}/metrics", persistent=False, timeout=BOUND_S)
+    found = re.search(r"^hivesub_read_bytes_total (\S+)$", await answer.text(), re.MULTILINE)
+    assert found
+    return float(found[1])
 
 
 def high_water_bytes(pid: int) -> int:
@@ -92,13 +98,24 @@ async def test_half_a_surrogate_pair_reaches_no_answer_and_no_file_as_such(share
     assert "bé " in report.read_bytes().decode("utf-8")
 
 
+@pytest.fixture(scope="module")
+def loud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A daemon whose claude is the stand-in after 1 MB on stderr."""
+    root = tmp_path_factory.mktemp("loud")
+    standin = write_wrapper(root / "standin")
+    claude = root / "claude"
+    say = "head -c 1000000 /dev/zero | tr '\\0' x >&2; echo the last words >&2"
+    claude.write_text(f'#!/bin/sh\ncase "$1" in -p) {say};; esac\nexec {quoted(Path(standin))} "$@"\n')
+    claude.chmod(0o755)
+    with world(root, claude=str(claude)) as running:
+        yield running
+
+
 @pytest.mark.parametrize("code", [0, 3])
 async def test_1_mb_on_stderr_before_any_stdout_hangs_nothing_and_its_tail_is_kept(
-    shared: World, name: str, code: int
+    loud: World, name: str, code: int
 ) -> None:
-    steps = ["before-init fill stderr 1000000", "before-init stderr the last words"]
-    steps += ["text done"] if code == 0 else [f"exit {code}"]
-    record = await shared.run(name, *steps)
+    record = await loud.run(name, "text done" if code == 0 else f"exit {code}")
     if code == 0:
         assert record["last_turn"]["outcome"] == "finished"
     else:

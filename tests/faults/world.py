@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
+import treq
 from attrs import define, field
 from twisted.internet.defer import Deferred, gatherResults
+from twisted.internet.error import ConnectError
 from twisted.internet.threads import deferToThread
+from twisted.web.client import RequestTransmissionFailed, ResponseFailed
 
 from hivesub.standin import write_wrapper
 from hivesub.turns.processes import marked
@@ -20,6 +24,9 @@ from tests.support.agent import Agent, pause
 from tests.support.daemon import Daemon
 
 LOOK_S = 0.02
+WATCH_S = 0.05
+ROUNDED_S = 0.1
+"""What an age may be off by: it is told to a tenth of a second."""
 BOUND_S = 40.0
 """A machine that runs other tests beside can be slow."""
 
@@ -52,6 +59,13 @@ async def until(look: Callable[[], Any], what: str = "what is waited for") -> An
         assert reactor.seconds() < deadline, f"{what} did not come within {BOUND_S:g} s"  # type: ignore[attr-defined]
         await pause(LOOK_S, reactor)  # type: ignore[arg-type]
     return seen
+
+
+async def answered(method: str, url: str, body: Any = None) -> tuple[int, tuple[Any, ...], bytes]:
+    """All of an HTTP answer to JSON: status, headers, body."""
+    answer = await treq.request(method, url, json=body or {}, persistent=False, timeout=BOUND_S)
+    headers = sorted((name, tuple(values)) for name, values in answer.headers.getAllRawHeaders())
+    return answer.code, tuple(headers), await answer.content()
 
 
 async def together(*calls: Awaitable[Any]) -> list[Any]:
@@ -141,14 +155,19 @@ class World:
         return list(self.process.children())
 
     def descriptors(self) -> list[str]:
-        """What the daemon's descriptors are, less the sockets: connections of clients come and go."""
+        """What the daemon's descriptors are, the connections of clients among them."""
         found = []
         for entry in (Path("/proc") / str(self.daemon.pid) / "fd").iterdir():
             try:
                 found.append(str(entry.readlink()))
             except OSError:
                 continue
-        return sorted(what for what in found if not what.startswith("socket:"))
+        return sorted(found)
+
+    async def at_rest(self) -> list[str]:
+        """Its descriptors once nothing runs: it asks claude what it can when it comes up."""
+        await until(lambda: not self.children(), "the end of all children")
+        return self.descriptors()
 
     def tracebacks(self) -> str:
         """The log, if it holds a traceback."""
@@ -158,7 +177,7 @@ class World:
     async def nothing_left(self, descriptors: list[str] | None = None) -> None:
         """See that neither processes, zombies, config files, kept todos nor descriptors are left.
 
-        :param descriptors: what there was before; pipes are compared by number, as each has a name of its own.
+        :param descriptors: what there was before; compared by number, as pipes and sockets have names of their own.
         """
         await until(lambda: not self.turn_processes(), "the end of all of the turns' processes")
         await until(lambda: not self.children(), "the reaping of all children")
@@ -183,6 +202,68 @@ def world(root: Path, *, claude: str | None = None, **daemon: Any) -> Iterator[W
     path = claude if claude is not None else write_wrapper(root / "claude")
     with Daemon(root, claude=path, **daemon) as running:
         yield World(running)
+
+
+@define
+class Watch:
+    """Asks for the status of all and holds each answer against the processes that there are and against the answers
+    before. `answers`: how many came; a call that a fault is in the way of gives none.
+    """
+
+    world: World
+    answers: int = 0
+    done: bool = False
+    _seen: dict[tuple[str, str], Any] = field(factory=dict)
+    _seen_at: float = field(factory=time.monotonic)
+
+    async def watch(self) -> None:
+        from twisted.internet import reactor
+
+        agent = Agent(f"{self.world.daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        while not self.done:
+            asked_at = time.monotonic()
+            gone = {pid for one in self._seen.values() if (pid := one.get("pid")) and not psutil.pid_exists(pid)}
+            try:
+                records = (await agent.call("status"))["subagents"]
+            except (ConnectError, RequestTransmissionFailed, ResponseFailed):
+                pass
+            else:
+                self.answers += 1
+                for record in records:
+                    self._check(record, gone)
+                self._seen |= {(record["name"], record["started_at"]): record for record in records}
+                self._seen_at = asked_at
+            await pause(WATCH_S, reactor)  # type: ignore[arg-type]
+
+    def _check(self, record: Any, gone: set[int]) -> None:
+        seen = self._seen.get((record["name"], record["started_at"]))
+        if record["state"] != "running":
+            assert record.get("pid") is record["last_event_age_s"] is None, record
+            assert record["stop_reason"] and record["ended_at"], record
+            assert seen is None or not seen.get("pid") or not living(seen["pid"]), (seen, record)
+            return
+        assert record["stop_reason"] is record["ended_at"] is None, record
+        assert seen is None or seen["state"] == "running", (seen, record)
+        pid, age_s = record["pid"], record["last_event_age_s"]
+        if pid is not None:
+            children = {child.pid for child in self.world.children()}
+            assert pid in children or (pid not in gone and not living(pid)), record
+        if age_s is not None and (seen is not None or self.answers > 1):
+            before_s = (seen or {}).get("last_event_age_s") or 0.0
+            assert age_s <= before_s + time.monotonic() - self._seen_at + ROUNDED_S, (seen, record)
+
+
+@asynccontextmanager
+async def watched(world: World) -> AsyncIterator[Watch]:
+    """Have the status of all asked for again and again meanwhile: it tells the truth each time, and it does answer."""
+    watch = Watch(world)
+    watching = Deferred.fromCoroutine(watch.watch())
+    try:
+        yield watch
+    finally:
+        watch.done = True
+        await watching
+    assert watch.answers
 
 
 def stopped(daemon: Daemon, *number: int) -> Deferred[int]:

@@ -23,6 +23,7 @@ from hivesub.records import Outcome, TurnEnd, TurnSpec
 from hivesub.redact import Redactor
 from hivesub.runs.tokens import Tokens
 from hivesub.turns import orphans, stop
+from hivesub.turns import turn as turn_module
 from hivesub.turns.claude import Claude
 from hivesub.turns.command import find_wrappers
 from hivesub.turns.mcpconfig import Servers
@@ -250,6 +251,20 @@ async def test_a_child_that_ignores_sigint_and_sigterm_is_killed_and_it_is_told(
     end = await ended(turn)
     assert (end.outcome, end.signal, turn.escalated) == (Outcome.KILLED, "SIGKILL", True)
     assert [pid for pid in (pid, *bench.pids()) if living(pid)] == []
+
+
+async def test_a_child_that_stays_after_its_result_whatever_it_is_told_is_finished_and_ended(
+    bench: Bench, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn_module, "LINGER_S", 0.3)
+    turn = await bench.spawn(f"trap '' INT TERM; echo '{INIT}'; echo '{RESULT}'; exec <&-; {STAY}")
+    pid = turn.pid
+    assert pid is not None
+    end = await ended(turn)
+    assert end.outcome is Outcome.FINISHED
+    assert "lingered" in end.detail
+    assert not living(pid)
+    assert bench.left() == set()
 
 
 async def test_a_stop_right_after_the_spawn_reaches_the_child(bench: Bench, quick: None) -> None:

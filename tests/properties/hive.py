@@ -13,11 +13,11 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from hivesub.interfaces import ITurn, ITurnSource
-from hivesub.records import RecordDict, TodoState, TurnSpec
+from hivesub.records import Control, RecordDict, TodoState, TurnSpec, TurnUsage
 from hivesub.runs.ending import Ending
 from hivesub.runs.fleet import Fleet
 from hivesub.testing import FakeTurn, FakeTurnSource
-from tests.runfakes import CONFIG_DIR, NOW, TOOLS, FakeOutbox, FakeRedactor, FakeReport, session
+from tests.runfakes import CONFIG_DIR, NOW, TOOLS, FakeOutbox, FakeRedactor, FakeReport, session, used
 
 Key = tuple[str, str]
 """A run: its name and the time it was started at, of which no two are the same here."""
@@ -46,6 +46,46 @@ class Spawned:
     number: int
     turn: FakeTurn
     ended: bool = False
+
+
+class Bills:
+    """What claude told of costs, reckoned from outside: a total by session, of which a run pays its own turns."""
+
+    before_usd = 5.0
+    """What a session that the fleet knows by its title alone has cost before."""
+
+    def __init__(self) -> None:
+        self._budgets: dict[Key, float | None] = {}
+        self._totals: dict[object, float | None] = {}
+        self._costs: dict[Key, float] = {}
+        self._unknown: set[Key] = set()
+
+    def budget(self, key: Key, spec: TurnSpec) -> float | None:
+        """What a run may cost: all of it is left when its first turn begins."""
+        if spec.session_id is not None:
+            self._totals[spec.session_id] = 0.0
+        return self._budgets.setdefault(key, spec.max_budget_usd)
+
+    def told(self, spawned: Spawned, cost: float | None, since: bool) -> TurnUsage:
+        """What a turn that cost so much tells, None if nothing. `since`: it tells the difference too."""
+        spec, init, key = spawned.turn.spec, spawned.turn.init, spawned.key
+        if init is None:
+            return used(cost)  # nothing was under way, and nobody pays for it
+        resumed = (key, spec.name) if spec.resume == spec.name else spec.resume
+        session = spec.session_id or resumed
+        known = self._totals.get(session)
+        total = None if cost is None else (self.before_usd if known is None else known) + cost
+        self._totals[init.session_id or session] = known if total is None else total
+        if cost is None:
+            return used(None)
+        self._costs[key] = self._costs.get(key, 0.0) + cost
+        if known is None and not since:
+            self._unknown.add(key)
+        return used(total, cost if since else None)
+
+    def cost(self, key: Key) -> float | None:
+        """What a run has cost; None where that cannot be told."""
+        return None if key in self._unknown else self._costs.get(key)
 
 
 @implementer(ITurnSource)
@@ -82,6 +122,7 @@ class Hive:
         """The stop reason that each run was first told with."""
         self.wrongs: list[str] = []
         """What a turn began against."""
+        self.bills = Bills()
         self.ticks = 0
         self.sessions = 0
         redactor = FakeRedactor()
@@ -158,6 +199,9 @@ class Hive:
         key = key_of(record)
         number = self.spawns[key] = self.spawns.get(key, 0) + 1
         ids = [earlier.turn.spec.session_id for earlier in self.turns if earlier.turn.spec.session_id is not None]
+        budget, cost = self.bills.budget(key, spec), self.bills.cost(key)
+        controls = [one.turn.control for one in self.turns if one.key == key]
+        heard = [control for control in controls if control is not Control.UNKNOWN]
         rules = {
             "two children of one name": not [one for one in self.living if one.key[0] == spec.name],
             "a turn after the stop": record["state"] == "running" and record["stop_reason"] is None,
@@ -165,6 +209,9 @@ class Hive:
             "a turn after a signal": not record["signals"],
             "more turns than the budget": number <= (record["max_turns"] or 1),
             "a turn with another number": record["turn"] == (None if record["goal"] is None else number),
+            "a turn after the budget was spent": budget is None or cost is None or cost < budget,
+            "a turn with more than what is left": budget is None or spec.max_budget_usd == budget - (cost or 0.0),
+            "a turn after control failed": heard[-1:] != [Control.FAILED],
             "a turn after the todo": key not in self.told_todos(),
             "a session id used twice": spec.session_id is None or spec.session_id not in ids,
         }

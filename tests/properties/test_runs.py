@@ -22,11 +22,15 @@ from hivesub.errors import (
 )
 from hivesub.records import ContinueRequest, Control, Outcome, SignalKind, StartRequest, TodoState
 from tests.properties.hive import Call, Hive, Spawned, key_of
-from tests.runfakes import init, said, turn_end, unborn, used
+from tests.runfakes import init, said, turn_end, unborn
 
 names = st.sampled_from(["ant", "bee"])
 goals = st.sampled_from([None, "build it", "build it"])
 picks = st.integers(0, 10)
+controls = st.sampled_from([None, None, *Control])
+budgets = st.sampled_from([None, 0.5, 0.5])
+# Sums of these are exact, and some are just the budget.
+costs = st.sampled_from([None, 0.0, 0.25, 0.25, 0.5, 4.0])
 
 
 class Runs(RuleBasedStateMachine):
@@ -58,8 +62,8 @@ class Runs(RuleBasedStateMachine):
     @rule(
         name=names,
         goal=goals,
-        max_turns=st.integers(1, 3),
-        budget=st.sampled_from([None, None, 0.5]),
+        max_turns=st.integers(1, 4),
+        budget=budgets,
         report=st.sampled_from([None, "r.md"]),
         key=st.sampled_from([None, None, "k"]),
     )
@@ -139,31 +143,33 @@ class Runs(RuleBasedStateMachine):
             self.hive.notice_turns()
 
     @precondition(lambda self: self.hive.living)
-    @rule(pick=picks, session_id=st.sampled_from([None, "aaaa"]), control=st.sampled_from([None, *Control]))
-    def a_turn_gets_under_way(self, pick: int, session_id: str | None, control: Control | None) -> None:
+    @rule(pick=picks, renamed=st.booleans(), control=controls)
+    def a_turn_gets_under_way(self, pick: int, renamed: bool, control: Control | None) -> None:
         turn = self.one_of_the_living(pick).turn
         if control is not None:
             turn.control = control
         if turn.init is None:
-            turn.begin(init(session_id=session_id))
+            turn.begin(init(session_id=f"session-of-{turn.spec.name}" if renamed else None))
 
     @precondition(lambda self: self.hive.living)
     @rule(
         pick=picks,
         outcome=st.sampled_from([Outcome.FINISHED, Outcome.FINISHED, *Outcome]),
         budget_stop=st.booleans(),
-        cost=st.sampled_from([None, 0.0, 0.3, 9.0]),
+        cost=costs,
+        since=st.booleans(),
     )
-    def a_turn_ends(self, pick: int, outcome: Outcome, budget_stop: bool, cost: float | None) -> None:
-        spawned = self.one_of_the_living(pick)
-        self.end(spawned, outcome, budget_stop, cost)
+    def a_turn_ends(self, pick: int, outcome: Outcome, budget_stop: bool, cost: float | None, since: bool) -> None:
+        self.end(self.one_of_the_living(pick), outcome, budget_stop, cost, since)
 
     @precondition(lambda self: self.hive.living)
-    @rule(pick=picks, cost=st.sampled_from([None, 0.0, 0.3]))
-    def a_turn_finishes(self, pick: int, cost: float | None) -> None:
-        self.end(self.one_of_the_living(pick), Outcome.FINISHED, False, cost)
+    @rule(pick=picks, control=controls, cost=costs, since=st.booleans())
+    def a_turn_finishes(self, pick: int, control: Control | None, cost: float | None, since: bool) -> None:
+        spawned = self.one_of_the_living(pick)
+        spawned.turn.control = control or spawned.turn.control
+        self.end(spawned, Outcome.FINISHED, False, cost, since)
 
-    def end(self, spawned: Spawned, outcome: Outcome, budget_stop: bool, cost: float | None) -> None:
+    def end(self, spawned: Spawned, outcome: Outcome, budget_stop: bool, cost: float | None, since: bool) -> None:
         turn = spawned.turn
         if outcome is Outcome.FINISHED and turn.init is None:
             turn.begin(init())  # claude never comes to a good end without one
@@ -184,7 +190,7 @@ class Runs(RuleBasedStateMachine):
                     under_way=turn.init is not None,
                     init=turn.init,
                     result=said("done") if outcome is Outcome.FINISHED else None,
-                    usage=used(cost),
+                    usage=self.hive.bills.told(spawned, cost, since),
                 )
             )
         if unheard:
@@ -259,6 +265,11 @@ class Runs(RuleBasedStateMachine):
                 assert record["turn"] == record["max_turns"] == self.hive.spawns[key_of(record)]
             if record["turn"] is not None:
                 assert 1 <= record["turn"] <= record["max_turns"]
+
+    @invariant()
+    def a_run_costs_what_its_own_turns_told(self) -> None:
+        for record in self.hive.records().values():
+            assert record["usage"]["cost_usd"] == self.hive.bills.cost(key_of(record))
 
     @invariant()
     def one_todo_and_one_reason_a_run(self) -> None:

@@ -13,6 +13,7 @@ import pytest
 import treq
 from attrs import define
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from tests.faults.world import World, prompt, stopped, until, world
@@ -55,17 +56,21 @@ class Scene:
     bodies: list[bytes]
 
     async def leak(self, name: str, *steps: str, tool: str = "start", **arguments: Any) -> Any:
-        """Run a turn that also notes its token; its record, or None for a call that failed."""
-        dump = self.world.dir / f"{name}-{len(self.tokens)}.json"
-        steps = (f"before-init dump {dump}", *steps)
-        try:
-            await self.world.agent.call(tool, name=name, prompt=prompt(*steps), **arguments)
-        except ToolError:
-            record = None
-        else:
-            record = await self.world.agent.ended(name)
+        """Run a turn that is held until its token is noted and all arguments are looked at; its record, or None for a
+        call that failed.
+        """
+        dump, go = (self.world.dir / f"{name}-{len(self.tokens)}.{kind}" for kind in ("json", "go"))
+        steps = (f"before-init dump {dump}", f"before-init wait-for {go}", *steps)
+        calling = Deferred.fromCoroutine(self.world.agent.call(tool, name=name, prompt=prompt(*steps), **arguments))
+        await until(dump.exists, "the turn")
         self.note_token(dump)
-        return record
+        self.hunt.look_at_arguments()
+        go.write_text("")
+        try:
+            await calling
+        except ToolError:
+            return None
+        return await self.world.agent.ended(name)
 
     def note_token(self, dump: Path) -> None:
         url = json.loads(dump.read_text())["servers"]["subagent_control"]["url"]
@@ -141,6 +146,10 @@ async def test_no_secret_gets_out_whatever_a_subagent_tells(scene: Scene) -> Non
     await leak("late", "leak stderr", "before-init leak stderr", "before-init exit 1")
     assert await leak("good", "before-init leak stderr", "before-init exit 1", tool="continue") is None
     assert "[redacted]" in agent.texts[-1]
+    good = await leak(
+        "good", "leak stdout", "leak result", tool="continue", session_id=(await agent.record("good"))["session_id"]
+    )
+    assert good["state"] == "idle"
 
     # While one runs, and when it is interrupted.
     dump = scene.world.dir / "busy.json"
@@ -151,7 +160,23 @@ async def test_no_secret_gets_out_whatever_a_subagent_tells(scene: Scene) -> Non
     scene.note_token(dump)
     scene.hunt.look_at_arguments()
     await agent.call("status")
+    await agent.record("busy", wait_s=0.1)
+    with pytest.raises(ToolError, match="start error: busy is running"):
+        await agent.call("start", name="busy", prompt="go", goal="g")
     await agent.call("interrupt", name="busy")
+    await leak("busy", "leak stdout", "leak stderr", "exit 1", tool="continue")
+    assert any(b'"previous_signal":"SIGINT"' in body for body in scene.bodies)
+    with pytest.raises(ToolError, match="interrupt error: busy is not running"):
+        await agent.call("interrupt", name="busy")
+
+    # The same call again.
+    keyed = {"name": "keyed", "prompt": prompt(f"before-init dump {dump}", "leak stderr", "exit 1"), "request_key": "k"}
+    first = await agent.call("start", **keyed)
+    failed = await agent.ended("keyed")
+    scene.note_token(dump)
+    again = await agent.call("start", **keyed)
+    assert again["subagent"]["started_at"] == first["subagent"]["started_at"]
+    assert again["subagent"]["last_turn"] == failed["last_turn"]
 
     # Strangers with a secret in hand.
     for path in (
@@ -194,10 +219,10 @@ async def test_no_secret_gets_out_whatever_a_subagent_tells(scene: Scene) -> Non
     for root in (scene.world.daemon.state, scene.world.daemon.runtime, scene.world.dir):
         scene.hunt.look_at_files(root)
     assert "## subagent help" in Path(report).read_text()
-    assert len(scene.world.todos()) >= 12
+    assert len(scene.world.todos()) >= 15
     # A todo for the receiver that was never there is kept, and looked at too.
     assert list((scene.world.daemon.state / "todos" / "pending").iterdir())
-    assert len(scene.tokens) == len(set(scene.tokens)) >= 13
+    assert len(scene.tokens) == len(set(scene.tokens)) >= 16
     assert scene.hunt.found == [], "\n".join(scene.hunt.found)
 
 

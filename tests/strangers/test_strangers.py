@@ -15,7 +15,7 @@ import treq
 from twisted.internet import reactor
 
 from hivesub.web import guard
-from tests.faults.world import World, prompt, until, world
+from tests.faults.world import World, answered, prompt, until, world
 from tests.strangers.conftest import NOBODY, As
 from tests.support.agent import Agent
 
@@ -125,9 +125,7 @@ async def test_a_token_has_256_bits_is_new_for_each_turn_and_dead_at_its_end(tmp
         answers = set()
         for url in (*urls, f"{own.daemon.url}/signal/mcp/{'x' * 43}", f"{own.daemon.url}/signal/mcp/%00"):
             for method in ("POST", "GET", "DELETE"):
-                answer = await treq.request(method, url, data=b"{}", persistent=False)
-                headers = sorted((name, tuple(values)) for name, values in answer.headers.getAllRawHeaders())
-                answers.add((answer.code, tuple(headers), await answer.content()))
+                answers.add(await answered(method, url))
         assert len(answers) == 1
         assert next(iter(answers))[0] == 404
 
