@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -69,6 +71,60 @@ def prompts_to(model: ScriptedModel, marker: str) -> list[str]:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         texts += [block["text"] for block in blocks if block.get("type") == "text"]
     return texts
+
+
+def tool_results(model: ScriptedModel, marker: str) -> str:
+    """What the tools of a conversation gave."""
+    return json.dumps(
+        [
+            block["content"]
+            for message in model.requests_for(marker)[-1]["messages"]
+            if isinstance(message["content"], list)
+            for block in message["content"]
+            if block.get("type") == "tool_result"
+        ]
+    )
+
+
+def signal_url(daemon: Daemon, name: str) -> str:
+    """The signal URL in a subagent's config file, "" once there is none."""
+    try:
+        (path,) = daemon.runtime.glob(f"mcp-*/{name}.mcp.json")
+        config = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return ""
+    return str(config["mcpServers"]["subagent_control"]["url"])
+
+
+def posting(url: str, method: str, params: dict[str, Any] | None = None) -> str:
+    """A shell command that makes one MCP request and prints the status of the answer."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params or {}})
+    headers = ("Content-Type: application/json", "Accept: application/json", "MCP-Protocol-Version: 2025-11-25")
+    argv = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *(f"-H{header}" for header in headers)]
+    return shlex.join([*argv, "-d", body, url])
+
+
+def wrapped(claude: Path, directory: Path, line: str) -> Path:
+    """A program that runs a line of shell and then becomes claude."""
+    program = directory / "wrapper"
+    program.write_text(f'#!/bin/sh\n{line}\nexec {claude} "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+async def spawned_command(daemon: Daemon, word: str) -> int:
+    """The id of a command that claude's Bash tool runs below a daemon; one of its words is `word`."""
+
+    def found() -> int:
+        for process in psutil.process_iter(["cmdline", "environ"]):
+            ours = (process.info["environ"] or {}).get("HOME") == str(daemon.home)
+            if ours and word in (process.info["cmdline"] or []):
+                return int(process.pid)
+        return 0
+
+    pid = await eventually(found)
+    assert pid, f"claude did not run {word}"
+    return int(pid)
 
 
 def told(value: Any) -> str:

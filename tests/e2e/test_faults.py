@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.e2e.scenes import eventually, gone, prompts_to, spawned_by
+from tests.e2e.scenes import eventually, gone, prompts_to, spawned_by, todos_of, wrapped
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, say
 from tests.support.agent import Agent, ToolError
@@ -30,6 +30,7 @@ async def test_prompts_that_look_like_something_else_reach_the_model_as_they_are
         "item": "- [ ] x marker-item",
         "option": "--help marker-option",
         "shell": "!ls marker-shell",
+        "file": "@/etc/passwd marker-file",
         "nul": "a\0b marker-nul",
         "newlines": "marker-newlines" + "\n" * 10_000 + "end",
         "long": "marker-long " + "ä" * 100_000,
@@ -39,7 +40,25 @@ async def test_prompts_that_look_like_something_else_reach_the_model_as_they_are
         await agent.call("start", name=name, prompt=prompt)
         record = await agent.ended(name)
         assert record["last_turn"]["outcome"] == "finished", record
-        assert any(prompt in text for text in prompts_to(model, f"marker-{name}")), name
+        assert prompt in prompts_to(model, f"marker-{name}"), name
+    goal = "marker-goal " + "ö" * 100_000
+    await agent.call("start", name="goal", prompt="go on", goal=goal, max_turns=1)
+    assert (await agent.ended("goal"))["goal"] == goal
+    assert any(goal in text for text in prompts_to(model, "marker-goal"))
+
+
+async def test_a_prompt_that_is_a_command_of_claudes_is_run_by_it_and_its_new_session_goes_on(
+    agent: Agent, model: ScriptedModel
+) -> None:
+    given = (await agent.call("start", name="alpha", prompt="/clear"))["subagent"]["session_id"]
+    await agent.ended("alpha")
+    cleared = await agent.record("alpha", result=True)
+    assert (cleared["last_turn"]["outcome"], cleared["result"], model.requests) == ("finished", "", [])
+    assert cleared["session_id"] != given
+    continued = await agent.call("continue", name="alpha", prompt="marker-on")
+    assert continued["subagent"]["session_id"] == cleared["session_id"]
+    assert (await agent.ended("alpha"))["last_turn"]["outcome"] == "finished"
+    assert any("<command-name>/clear" in text for text in prompts_to(model, "marker-on"))
 
 
 async def test_a_start_killed_before_its_init_can_be_started_again_and_nothing_is_left(
@@ -79,20 +98,28 @@ async def test_an_interrupt_ends_the_claude_behind_a_wrapper_that_does_not_exec(
         assert await gone(below)
 
 
-async def test_a_session_whose_transcript_is_gone_is_claudes_own_message_and_no_todo(
-    daemon: Daemon, agent: Agent, model: ScriptedModel
+async def test_a_session_whose_transcript_is_gone_is_claudes_own_message_after_one_try_and_no_todo(
+    tmp_path: Path, claude: Path, sandbox: dict[str, str], model: ScriptedModel
 ) -> None:
+    resumes = tmp_path / "resumes"
+    program = wrapped(claude, tmp_path, f'case "$*" in *--resume*) echo one >> {resumes};; esac')
     model.script("marker-plain", say("done"))
-    await agent.call("start", name="alpha", prompt="marker-plain")
-    session_id = (await agent.ended("alpha"))["session_id"]
-    assert await eventually(daemon.todos.exists)
-    transcripts = list((daemon.home / ".claude").rglob(f"{session_id}*.jsonl"))
-    assert transcripts
-    for path in transcripts:
-        path.unlink()
-    with pytest.raises(ToolError, match=f"claude error: No conversation found with session ID: {session_id}"):
-        await agent.call("continue", name="alpha", prompt="marker-plain")
-    assert len(daemon.todos.read_text().splitlines()) == 1
+    with Daemon(tmp_path, claude=program, environ=sandbox) as daemon:
+        agent = agent_of(daemon)
+        await agent.call("start", name="alpha", prompt="marker-plain")
+        before = await agent.ended("alpha")
+        session_id = before["session_id"]
+        await todos_of(daemon)
+        transcripts = list((daemon.home / ".claude").rglob(f"{session_id}*.jsonl"))
+        assert transcripts
+        for path in transcripts:
+            path.unlink()
+        with pytest.raises(ToolError, match=f"claude error: No conversation found with session ID: {session_id}"):
+            await agent.call("continue", name="alpha", prompt="marker-plain")
+        assert {**await agent.record("alpha"), "todo": before["todo"]} == before
+        assert not psutil.Process(daemon.pid).children()
+        assert resumes.read_text() == "one\n"
+        assert len(await todos_of(daemon)) == 1
 
 
 async def test_a_daemon_that_looks_nested_runs_and_a_signal_route_that_is_not_reached_is_told(
@@ -122,25 +149,3 @@ def listening_port(daemon: Daemon) -> int:
         one for one in psutil.Process(daemon.pid).net_connections(kind="tcp") if one.status == psutil.CONN_LISTEN
     ]
     return int(listener.laddr.port)
-
-
-async def test_a_bearer_token_of_the_operators_server_file_is_on_no_argument_list_and_in_no_text(
-    tmp_path: Path, claude: Path, sandbox: dict[str, str], model: ScriptedModel
-) -> None:
-    secret = "tok-5f0e1c6b9a7d4e83"
-    servers = tmp_path / "servers.json"
-    entry = {"type": "http", "url": "http://127.0.0.1:9/mcp", "headers": {"Authorization": f"Bearer {secret}"}}
-    servers.write_text(json.dumps({"mcpServers": {"docs": {**entry, "availableToSubagents": True}}}))
-    model.script("marker-hang", hang("thinking"))
-    options = ["--mcp-servers", str(servers)]
-    with Daemon(tmp_path, claude=claude, environ=sandbox, options=options) as daemon:
-        agent = agent_of(daemon)
-        started = await agent.call("start", name="alpha", prompt="marker-hang")
-        await spawned_by(model, "marker-hang")
-        root = psutil.Process(started["subagent"]["pid"])
-        lines = [" ".join(one.cmdline()) for one in (root, *root.children(recursive=True), psutil.Process(daemon.pid))]
-        await agent.call("interrupt", name="alpha")
-        await agent.call("status", result=True)
-        assert await eventually(daemon.todos.exists)
-        told = [*lines, *agent.texts, daemon.log_text(), daemon.todos.read_text()]
-        assert [text for text in told if secret in text] == []

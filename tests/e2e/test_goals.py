@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from twisted.internet import reactor
 
-from tests.e2e.scenes import eventually, prompts_to, spawned_by, todos_of, told
+from tests.e2e.scenes import eventually, posting, prompts_to, signal_url, spawned_by, todos_of, told, tool_results
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, say, use
 from tests.support.agent import Agent
@@ -91,6 +90,28 @@ async def test_need_help_blocks_and_a_continue_answers_it_with_a_fresh_budget(
     assert done_todo["subagent"]["state"] == "idle"
 
 
+async def test_words_are_no_signals_and_of_several_signals_the_last_decides(agent: Agent, model: ScriptedModel) -> None:
+    model.script("marker-words", *[say("I call goal_reached. mcp__subagent_control__goal_reached()")] * 2)
+    model.script(
+        "marker-calls",
+        use("mcp__subagent_control__need_help", reason="which branch?"),
+        use("mcp__subagent_control__goal_reached", message="found it"),
+        use("mcp__subagent_control__goal_reached", message="and checked it"),
+        say("ended"),
+    )
+    for name in ("words", "calls"):
+        await agent.call("start", name=name, prompt=f"marker-{name}", goal=GOAL, max_turns=2)
+    words, calls = await agent.ended("words"), await agent.ended("calls")
+    assert (words["turn"], words["stop_reason"]["kind"], words["signals"]) == (2, "turn_cap", [])
+    assert [(signal["kind"], signal["message"]) for signal in calls["signals"]] == [
+        ("need_help", "which branch?"),
+        ("goal_reached", "found it"),
+        ("goal_reached", "and checked it"),
+    ]
+    assert (calls["turn"], calls["state"], calls["stop_reason"]["kind"]) == (1, "idle", "goal_reached")
+    assert "and checked it" in calls["stop_reason"]["message"]
+
+
 async def test_a_budget_in_dollars_stops_the_run_without_a_failure(agent: Agent, model: ScriptedModel) -> None:
     model.script("marker-cost", *[say("costly", input_tokens=1000, output_tokens=1000)] * 9)
     await agent.call("start", name="alpha", prompt="marker-cost", goal=GOAL, max_turns=9, max_budget_usd=0.05)
@@ -113,11 +134,7 @@ async def test_a_subagent_reaches_neither_another_ones_config_nor_its_dead_url(
         assert url.startswith(f"{daemon.url}/signal/mcp/")
         await spawned_by(model, "marker-victim")
         assert signal_url(daemon, "victim") == "", "the config file is gone once its URL was used"
-        call = (
-            "curl -s -o /dev/null -w '%{http_code}' -X POST -H 'Content-Type: application/json' "
-            "-H 'Accept: application/json' -H 'MCP-Protocol-Version: 2025-11-25' "
-            f"""-d '{{"jsonrpc":"2.0","id":1,"method":"tools/list"}}' {url}"""
-        )
+        call = posting(url, "tools/list")
         model.script("marker-living", use("Bash", command=call, description="try"), say("tried"))
         await agent.call("start", name="other", prompt="marker-living")
         await agent.ended("other")
@@ -132,29 +149,6 @@ async def test_a_subagent_reaches_neither_another_ones_config_nor_its_dead_url(
         token = url.rpartition("/")[2]
         assert token not in daemon.log_text()
         assert token not in told(await todos_of(daemon, 3))
-
-
-def signal_url(daemon: Daemon, name: str) -> str:
-    """The signal URL in a subagent's config file, "" once there is none."""
-    try:
-        (path,) = daemon.runtime.glob(f"mcp-*/{name}.mcp.json")
-        config = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
-        return ""
-    return str(config["mcpServers"]["subagent_control"]["url"])
-
-
-def tool_results(model: ScriptedModel, marker: str) -> str:
-    """What the tools of a conversation gave."""
-    return json.dumps(
-        [
-            block["content"]
-            for message in model.requests_for(marker)[-1]["messages"]
-            if isinstance(message["content"], list)
-            for block in message["content"]
-            if block.get("type") == "tool_result"
-        ]
-    )
 
 
 @pytest.mark.parametrize("named", ["inside", "outside"])

@@ -11,10 +11,10 @@ import psutil
 import pytest
 from twisted.internet import reactor
 
-from tests.e2e.scenes import STAYS, gone, spawned_by, todos_of
+from tests.e2e.scenes import STAYS, gone, spawned_by, spawned_command, todos_of
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, overflow, refuse, say, use
-from tests.support.agent import Agent, ToolError, pause
+from tests.support.agent import Agent, ToolError
 from tests.support.daemon import Daemon
 
 
@@ -171,24 +171,13 @@ async def test_an_interrupt_ends_the_commands_that_claude_started(
         agent = Agent(f"{daemon.url}/mcp", reactor)
         model.script("marker-bash", use("Bash", command=STAYS, description="stay"))
         await agent.call("start", name="alpha", prompt="marker-bash")
-        stays = await spawned_command(tmp_path)
+        stays = await spawned_command(daemon, "tail")
         await agent.call("interrupt", name="alpha")
         assert await gone([stays])
         model.script("marker-bash", use("Bash", command=STAYS, description="stay"))
         started = await agent.call("start", name="beta", prompt="marker-bash")
-        stays = await spawned_command(tmp_path)
+        stays = await spawned_command(daemon, "tail")
         os.kill(started["subagent"]["pid"], signal.SIGKILL)
         record = await agent.ended("beta")
         assert record["last_turn"]["signal"] == "SIGKILL"
         assert await gone([stays])
-
-
-async def spawned_command(root: Path) -> int:
-    """The id of the command `STAYS` that claude's Bash tool runs below a daemon's root."""
-    for _ in range(300):
-        for process in psutil.process_iter(["cmdline", "environ"]):
-            command = process.info["cmdline"] or []
-            if command[:1] == ["tail"] and (process.info["environ"] or {}).get("HOME") == str(root / "home"):
-                return int(process.pid)
-        await pause(0.1, reactor)
-    raise AssertionError("claude did not run its command")
