@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from twisted.internet.defer import Deferred
 
+from hivesub.standin import write_wrapper
 from tests.conformance.clients.scene import PROMPT, Told, expect, note
 from tests.conformance.packages import find_node, installed, node_path, version
 from tests.support.daemon import Daemon
+from tests.support.relay import free_port, relaying
 
 CLIENT_S = 60
 ERAS = {"legacy": "2025-11-25", "modern": "2026-07-28"}
@@ -62,11 +64,7 @@ def test_the_typescript_sdk_starts_watches_and_interrupts_a_subagent(
     daemon: Daemon, line: str, package: str, era: str, tmp_path: Path
 ) -> None:
     name = f"typescript-{line}-{era}"
-    # Beside the packages: Node.js looks for a module's imports from where the module lies.
-    shutil.copyfile(Path(__file__).parent / "clients" / "sdk.mjs", tmp_path / "sdk.mjs")
-    (tmp_path / "node_modules").symlink_to(installed("conformance") / "node_modules")
-    mode = "legacy" if era == "legacy" else "auto"
-    said = _node(str(tmp_path / "sdk.mjs"), line, mode, f"{daemon.url}/mcp", name, PROMPT, home=tmp_path)
+    said = _typescript(line, "legacy" if era == "legacy" else "auto", f"{daemon.url}/mcp", name, home=tmp_path)
     called = {tool: said[tool] for tool in ("start", "status", "interrupt")}
     expect(
         Told(
@@ -78,6 +76,17 @@ def test_the_typescript_sdk_starts_watches_and_interrupts_a_subagent(
     )
     assert said["protocol"] == ERAS[era]
     note(f"TypeScript SDK (`{package}`)", version("conformance", package), said["protocol"])
+
+
+@pytest.mark.parametrize("line", ["v1", "v2"])
+def test_a_client_that_is_refused_a_stream_asks_for_none_again(line: str, tmp_path: Path) -> None:
+    root, port = tmp_path / "daemon", free_port()
+    root.mkdir()
+    with relaying(b"GET /mcp ", port) as relay:
+        options = [f"--listen=tcp:{port}:interface=127.0.0.1", "--public-url", relay.url]
+        with Daemon(root, claude=write_wrapper(root / "claude", sandboxed=True), options=options):
+            _typescript(line, "legacy", f"{relay.url}/mcp", "asks-once", home=tmp_path, wait_s=4)
+    assert relay.times == 1
 
 
 @both_eras
@@ -105,6 +114,14 @@ def test_the_inspector_starts_watches_and_interrupts_a_subagent(daemon: Daemon, 
         name,
     )
     note("MCP Inspector, `--cli`", version("conformance", package), ERAS[era])
+
+
+def _typescript(line: str, mode: str, url: str, name: str, *, home: Path, wait_s: int = 0) -> Any:
+    # Beside the packages: Node.js looks for a module's imports from where the module lies.
+    program = home / "sdk.mjs"
+    shutil.copyfile(Path(__file__).parent / "clients" / "sdk.mjs", program)
+    (home / "node_modules").symlink_to(installed("conformance") / "node_modules")
+    return _node(str(program), line, mode, url, name, PROMPT, str(wait_s), home=home)
 
 
 def _node(*command: str, home: Path) -> Any:

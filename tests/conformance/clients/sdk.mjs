@@ -1,7 +1,7 @@
-// The TypeScript SDK as an agent: `node sdk.mjs v1|v2 legacy|auto URL NAME PROMPT` prints one JSON object.
+// The TypeScript SDK as an agent: `node sdk.mjs v1|v2 legacy|auto URL NAME PROMPT WAIT_S` prints one JSON object.
 // v1 is @modelcontextprotocol/sdk, which knows the handshake alone; v2 is @modelcontextprotocol/client.
 
-const [line, mode, url, name, prompt] = process.argv.slice(2);
+const [line, mode, url, name, prompt, wait_s] = process.argv.slice(2);
 const info = { name: "hivesub-tests", version: "1" };
 
 async function connected() {
@@ -20,7 +20,7 @@ async function connected() {
 
 const client = await connected();
 const told = { tools: (await client.listTools()).tools.map((tool) => tool.name) };
-for (const [tool, args] of [["start", { name, prompt }], ["status", { name }], ["interrupt", { name }]]) {
+for (const [tool, args] of [["start", { name, prompt }], ["status", { name, wait_s: Number(wait_s) }], ["interrupt", { name }]]) {
   // The SDK checks structuredContent against the output schema that the list gave.
   const { isError, content, structuredContent } = await client.callTool({ name: tool, arguments: args });
   told[tool] = { isError: isError ?? false, text: content[0].text, structuredContent };

@@ -13,11 +13,12 @@ PIECE_BYTES = 65_536
 class Relay:
     """Listens on a free port of loopback and connects each client to the port `target`.
 
-    `seen` is set when a client has sent `awaited`, in one piece.
+    `seen` is set when a client has sent `awaited`, in one piece; `times` is how often that was.
     """
 
     def __init__(self, awaited: bytes, target: int) -> None:
         self.seen = threading.Event()
+        self.times = 0
         self._target = target
         self._awaited = awaited
         self._sockets: list[socket.socket] = []
@@ -53,6 +54,7 @@ class Relay:
             while piece := source.recv(PIECE_BYTES):
                 sink.sendall(piece)
                 if self._awaited in piece:
+                    self.times += piece.count(self._awaited)
                     self.seen.set()
             sink.shutdown(socket.SHUT_WR)
         except OSError:
