@@ -104,8 +104,8 @@ class Init:
 
 @frozen(kw_only=True)
 class Result:
-    """The facts of one `result` event. `text` is cut at 100,000 characters (`text_cut` says so); `text_after` is what
-    comes right after, for nobody but the redactor: a secret that was cut is whole with it. Costs are US dollars,
+    """The facts of one `result` event. `text` is cut at 100,000 characters; `text_after` is what comes right after, ""
+    if nothing does, for nobody but the redactor: a secret that was cut is whole with it. Costs are US dollars,
     `total_cost_usd` the whole session's so far; the token counts are those of the last answer alone (claude-cli
     measurements).
     """
@@ -113,7 +113,6 @@ class Result:
     is_error: bool
     subtype: str
     text: str
-    text_cut: bool = False
     text_after: str = field(default="", repr=False)
     errors: tuple[str, ...] = ()
     terminal_reason: str | None = None

@@ -11,15 +11,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-_NAMES = re.compile(
-    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|COOKIE|AUTHORIZATION|(^|_)PAT|(^|_)PASS|(?<!^)(?<!^OLD)PWD)$",
-    re.IGNORECASE,
-)
-# Either the secret or the path of the file that holds it.
-_CREDENTIALS = re.compile(r"CREDENTIALS$", re.IGNORECASE)
+_NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|COOKIE|AUTHORIZATION|(^|_)PAT)$", re.IGNORECASE)
+# Either the secret, or a path: of the file that holds it, of a working directory.
+_NAMES_OF_PATHS_TOO = re.compile(r"(CREDENTIALS|(^|_)PASS|PWD)$", re.IGNORECASE)
 _HEADERS_VARIABLE = "ANTHROPIC_CUSTOM_HEADERS"
 
-_SECRET_WORDS = re.compile(r"key|token|secret|auth|password|cookie", re.IGNORECASE)
+_SECRET_WORDS = re.compile(r"(key|token|secret|auth|authorization|password|cookie)s?(?![a-z])", re.IGNORECASE)
 _OPTION = re.compile(
     r"--?[\w.-]*(?:token|key|secret|password)s?(?![a-z])[\w.-]*(?:[= ](?P<value>.*))?", re.IGNORECASE | re.DOTALL
 )
@@ -28,8 +25,6 @@ _PAIR = re.compile(r"(?:-\w|--[\w-]+=)?(?P<name>[A-Za-z][\w-]*)(?P<sign>=|:\s*)(
 _BEARER = re.compile(r"\bBearer\s+([^\s'\"]+)", re.IGNORECASE)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"]+")
 
-# A part of a path that no person chose: webhooks have their key there.
-_KEYLIKE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w.~-]{16,}")
 _RUN = re.compile(r"[A-Za-z0-9]{8,}")
 _BETWEEN_WORDS = re.compile(r"[\s=,;:&?@'\"]+")
 _ORDINARY = re.compile(r"[A-Za-z_-]{0,15}|/.*", re.DOTALL)
@@ -41,7 +36,7 @@ def environment_secrets(environ: Mapping[str, str]) -> set[str]:
     """
     found: set[str] = set()
     for name, value in environ.items():
-        if _NAMES.search(name) or (_CREDENTIALS.search(name) and not value.startswith("/")):
+        if _NAMES.search(name) or (_NAMES_OF_PATHS_TOO.search(name) and not value.startswith("/")):
             # A line of a value of several lines, such as a private key, turns up by itself.
             found |= {value, *value.splitlines()}
         elif name == _HEADERS_VARIABLE:
@@ -74,7 +69,8 @@ def url_secrets(url: str) -> set[str]:
         user, password = parts.username or "", parts.password or ""
         found = {password, user if not password or not _ORDINARY.fullmatch(user) else ""}
         if parts.hostname:  # else it is a path of this machine
-            found |= {part for part in parts.path.split("/") if _KEYLIKE.fullmatch(unquote(part))}
+            # Webhooks have their key there.
+            found |= set().union(*(_random_words(part) for part in parts.path.split("/")))
         found |= {unquote(part) for part in found}
         for name, value in parse_qsl(parts.query):
             if _SECRET_WORDS.search(name) or not _ORDINARY.fullmatch(value):

@@ -1,7 +1,8 @@
 """The life of a daemon: in which order its parts start, and how it stops within its bound.
 
 The order of a stop: no new runs and an interrupt for what runs; then the todos, while what ended turns have left is
-ended; then the port. Each has a bound, as twistd waits without one, and none is left out because one before it failed.
+ended; then the port. Each has a bound, the runs' their own, as twistd waits without one, and none is left out because
+one before it failed.
 """
 
 from __future__ import annotations
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
     from hivesub.options import Settings
 
-FLEET_STOP_S = 10.5
-"""How long a stop waits for the runs, which gives up by itself before."""
 LEFT_S = 1.0
 """How long a stop gives what ended turns have left, from SIGTERM to SIGKILL and from there on."""
 OUTBOX_STOP_S = 3.2
@@ -170,7 +169,10 @@ class Daemon(Service):
         parts = self._parts
         self._by_itself(self._standing.end)
         _log.info("stopping; {count} runs are going on", count=parts.fleet.running)
-        await self._at_most(parts.fleet.stop, FLEET_STOP_S, "runs did not end in time")
+        try:
+            await parts.fleet.stop()
+        except Exception:
+            _log.failure("the runs were not stopped cleanly")
         await _all(
             self._at_most(self._end_left, 2 * LEFT_S + 0.5, "processes of ended turns are still there"),
             self._at_most(parts.outbox.stopService, OUTBOX_STOP_S, "todos in flight are kept for the next start"),

@@ -128,7 +128,7 @@ def _cut_short(kind: str, record: RecordDict) -> str:
             if kind == "killed"
             else "The run stopped because its turn failed"
         )
-    if kind == "failed" and record.get("last_turn") and not record.get("max_turns"):
+    if kind == "failed" and record.get("last_turn") and record["stop_reason"]["message"].startswith("internal error"):
         return "The run failed after its turn had ended"
     which = "next" if record.get("last_turn") else "first"
     return f"The run was stopped before its {which} turn" if kind == "killed" else f"The {which} turn could not be run"

@@ -1,4 +1,4 @@
-"""Errors of ours in the bookkeeping of one run: the run fails by them, is told of, and no other run notices."""
+"""Errors of ours in the bookkeeping of one run: the run is told of all the same, and no other run notices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
-from hivesub.records import RecordDict, State, StopKind, StopReason
+from hivesub.records import RecordDict, State
 from hivesub.wording import rfc3339
 
 if TYPE_CHECKING:
@@ -20,17 +20,12 @@ def internal_error(error: BaseException | None) -> str:
     return f"internal error: {type(error).__name__}"
 
 
-def note_broken(run: Run, error: Exception) -> None:
-    """Keep, and log once, that a run cannot be told of; one that is over failed by it. Called where it is caught."""
-    if run.broken is None:
-        run.broken = internal_error(error)
-        _log.failure("{name} cannot be told of", name=run.name)
-    if run.over:
-        run.stop_reason = StopReason(kind=StopKind.FAILED, message=run.broken)
+def bare_record(run: Run, error: Exception) -> RecordDict:
+    """The record of a run whose own cannot be built: the fields of any other, with what no text has to be read for.
 
-
-def bare_record(run: Run) -> RecordDict:
-    """The record of a run whose own cannot be built: the fields of any other, with what no text has to be read for."""
+    :param error: why, which is logged here. Called where it is caught.
+    """
+    _log.failure("{name} cannot be told of", name=run.name)
     last, reason = run.last_turn, run.stop_reason
     told: RecordDict = {
         "name": run.name,
@@ -52,7 +47,7 @@ def bare_record(run: Run) -> RecordDict:
             "detail": "",
             "ended_at": rfc3339(last.ended_at),
         },
-        "stop_reason": None if reason is None else {"kind": reason.kind.value, "message": run.broken or ""},
+        "stop_reason": None if reason is None else {"kind": reason.kind.value, "message": internal_error(error)},
         "signals": [],
         "report_file": None,
         "report_error": None,

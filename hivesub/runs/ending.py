@@ -9,7 +9,7 @@ from twisted.logger import Logger
 
 from hivesub.errors import AppendError
 from hivesub.records import TodoState
-from hivesub.runs.broken import bare_record, note_broken
+from hivesub.runs.broken import bare_record
 from hivesub.runs.report import report_text
 from hivesub.runs.tally import Tally
 from hivesub.todos.todo import build_todo
@@ -98,8 +98,7 @@ class Ending:
         try:
             return self._built(recorded())
         except Exception as error:
-            note_broken(run, error)
-            return self._built(bare_record(run))
+            return self._built(bare_record(run, error))
 
     def _built(self, record: RecordDict) -> RecordDict:
         return build_todo(record, todo_id=self._new_id(), created_at=self._now(), redact=self._redact)

@@ -7,6 +7,7 @@ spawns none. What follows from an end is decided in `verdict`; what a run means 
 from __future__ import annotations
 
 from functools import partial
+from signal import Signals
 from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import Factory, define
@@ -142,14 +143,16 @@ def _attach(steps: Steps, core: Core, turn: ITurn) -> None:
 
 def _lost(core: Core, turn: ITurn, failure: Failure) -> TurnEnd:
     """The end of a turn of which none is heard: it is given up, or by a bug of ours is not told."""
-    why = core.abandoned
+    why, outcome, signal = core.abandoned, Outcome.FAILED, None
     if why is None:
         _log.failure("the end of a turn of {name} is not known", failure, name=core.run.name)
         why = internal_error(failure.value)
         _tell_to_stop(core, turn, "its end is not known")
+    elif turn.pid is None and turn.signals_sent:
+        outcome, signal = Outcome.KILLED, Signals(turn.signals_sent[-1]).name
     return TurnEnd(
-        outcome=Outcome.FAILED,
-        signal=None,
+        outcome=outcome,
+        signal=signal,
         exit_code=None,
         detail=why,
         ended_at=core.now(),

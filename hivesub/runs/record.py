@@ -102,4 +102,4 @@ def _result(run: Run, redact: Callable[[str], str]) -> str | None:
     # Where there was more than is kept, the last of that may be half of a secret.
     safe = len(told) - MARGIN // 2 if len(said.text_after) == MARGIN else len(told)
     end = min(TEXT_LIMIT, safe)
-    return told[:end] + (" [cut at 100,000 characters]" if said.text_cut or end < len(told) else "")
+    return told[:end] + (" [cut at 100,000 characters]" if end < len(told) else "")

@@ -35,7 +35,7 @@ class Run:
     was stopped between two turns. `error`: why a process could not be started. `missed`: claude found no session to
     resume, and the call that asked for it had been answered or given up; `before_miss`: what the name is continued from
     then, None where nothing was known of it. `spent_usd`: the least that the run has cost, whatever of it cannot be
-    told (`cost_unknown`). `broken`: why the run cannot be told of.
+    told (`cost_unknown`).
     """
 
     name: str
@@ -71,7 +71,6 @@ class Run:
     report_error: str | None = None
     error: HivesubError | None = None
     escalated: bool = False
-    broken: str | None = None
     missed: bool = False
     before_miss: Run | None = None
     todo: TodoState = TodoState.NONE

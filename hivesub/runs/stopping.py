@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from hivesub.runs.attempt import Attempt
     from hivesub.runs.ending import Ending
 
-OVER_S = 9.0
-"""How long the runs may take to end: the kill ladder takes 6 s, the last output and requests 2 s."""
+OVER_S = 9.6
+"""How long the runs may take to end: SIGKILL comes after 6 s, and what outlives it is told 3 s later."""
 TOLD_S = 1.0
 """How long a report may take at the least that is begun after that."""
 WHY = "the daemon stopped"

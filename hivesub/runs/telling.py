@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from hivesub.runs.broken import bare_record, note_broken
+from hivesub.runs.broken import bare_record
 from hivesub.runs.record import record
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ class Telling:
         try:
             return record(run, seconds=self.clock.seconds(), redact=self.redact, goal_limit=goal_limit, result=result)
         except Exception as error:
-            note_broken(run, error)
-            return bare_record(run)
+            return bare_record(run, error)
 
     def made(self, run: Run, beside: RecordDict) -> RecordDict:
         """The answer of the call that made a run; a session that claude has not taken up yet is not called resumed."""

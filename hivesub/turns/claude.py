@@ -16,6 +16,7 @@ from attrs import frozen
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessTerminated
 from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger
 
 from hivesub.errors import SpawnError, UnsupportedClaude
 from hivesub.turns.command import MARK_VARIABLE
@@ -39,6 +40,8 @@ NEEDED = ("--tools", "--strict-mcp-config", "--mcp-config", "--session-id", "--r
 """Flags without which a subagent would not be confined, or not be found again."""
 KNOWN = (*NEEDED, "--name", "--model", "--effort", "--max-budget-usd")
 _MAX_HELP_BYTES = 1 << 20
+
+_log = Logger()
 
 
 @frozen(kw_only=True)
@@ -218,7 +221,10 @@ class Claude:
         answer = await asked.done
         if answer.fault:
             whose = f"a claude that was asked for {argument}"
-            await end_orphans([mark], clock=self._clock, marked=self._marked, whose=whose)
+            try:
+                await end_orphans([mark], clock=self._clock, marked=self._marked, whose=whose)
+            except OSError:
+                _log.failure("looking for what {whose} left failed", whose=whose)
             words = self._redact(answer.err).strip() or self._redact(answer.out).strip() or "nothing"
             said = words.splitlines()[-1][:500]
             raise SpawnError(f"{path} does not run: {answer.fault} for {argument}, saying {said!r}")

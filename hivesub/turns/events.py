@@ -70,7 +70,6 @@ def read_result(event: dict[str, Any]) -> Result:
         subtype=_name(subtype) or "",
         text=_clean(text) if isinstance(text, str) else "",
         text_after=_clean(text[TEXT_LIMIT : TEXT_LIMIT + MARGIN]) if isinstance(text, str) else "",
-        text_cut=isinstance(text, str) and len(text) > TEXT_LIMIT,
         errors=tuple(_clean(error) for error in errors if isinstance(error, str)) if isinstance(errors, list) else (),
         terminal_reason=_name(event.get("terminal_reason")),
         session_id=_name(event.get("session_id")),

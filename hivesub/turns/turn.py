@@ -84,7 +84,6 @@ class Turn(ProcessProtocol):
         self._lingered = False
         self._lingered_result: Result | None = None
         self._no_tools = False
-        self._sweep = False
         self._status: BaseException | None = None
         self._pipes_closed = False
         self._clear = False
@@ -157,7 +156,7 @@ class Turn(ProcessProtocol):
         self._stream.finish()
         assert self._ladder is not None
         if not self._ladder.begun:
-            self._ladder.child_exited(sweep=self._sweep or self._judge().outcome is Outcome.KILLED)
+            self._ladder.child_exited(sweep=self._judge().outcome is Outcome.KILLED)
         if self.open_requests > 0:
             self._clock.callLater(REQUEST_S, self._forget_requests)
         self._conclude()
@@ -241,8 +240,6 @@ class Turn(ProcessProtocol):
         if self._status is None and self._stop_reason is None:
             self._stop_reason = reason
             self._begin_ladder()
-        elif self._status is not None:
-            self._sweep = True  # how it ended stands, but an interrupt leaves nothing behind
 
     @property
     def escalated(self) -> bool:

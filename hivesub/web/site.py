@@ -172,12 +172,6 @@ class BoundedChannel(HTTPChannel):
         else:
             super().requestDone(request)
 
-    def registerProducer(self, producer: Any, streaming: bool) -> None:
-        super().registerProducer(producer, streaming)
-        # Still full of the response before this one: the transport has said so already and will not say it again.
-        if streaming and self._transport_full:
-            producer.pauseProducing()
-
     def flush(self) -> None:
         """Send what was written now, where the transport can, without another round of the reactor (60 µs, measured).
 

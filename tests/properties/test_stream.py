@@ -18,6 +18,7 @@ from tests.properties import events
 from tests.properties.events import LIMIT
 
 TEXT_LIMIT = 100_000
+MARGIN = 8192
 
 
 class Reference:
@@ -118,7 +119,7 @@ def _same_result(read: Result, event: dict[str, Any]) -> None:
     assert read.is_error == (said if isinstance(said, bool) else subtype != "success")
     assert read.subtype == (_text(subtype) or "")
     assert read.text == (_text(text) or "")
-    assert read.text_cut == (isinstance(text, str) and len(text) > TEXT_LIMIT)
+    assert read.text_after == (_valid(text[TEXT_LIMIT:][:MARGIN]) if isinstance(text, str) else "")
     assert read.errors == (tuple(_valid(e) for e in errors if isinstance(e, str)) if isinstance(errors, list) else ())
     assert read.terminal_reason == _text(event.get("terminal_reason"))
     assert read.session_id == _text(event.get("session_id"))

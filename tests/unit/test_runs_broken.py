@@ -1,4 +1,4 @@
-"""An error of ours at the end of one run: the run fails by it and is told of, and its neighbour goes on."""
+"""An error of ours at the end of one run: it is told of all the same, and its neighbour goes on."""
 
 from __future__ import annotations
 
@@ -52,15 +52,26 @@ class ARunThatBreaks(FleetCase):
         self.assertEqual(
             (told["state"], told["stop_reason"]), ("failed", {"kind": "failed", "message": "internal error: Oops"})
         )
+        self.assert_told_alone()
+        self.assertEqual(len(self.flushLoggedErrors(Oops)), 1)
+
+    def assert_ends_alone(self) -> None:
+        """Both turns end; alpha's end stays what it was, although it cannot be told whole."""
+        self.source.turns[0].end(turn_end())
+        told = self.record("alpha")
+        self.assertEqual((told["state"], told["stop_reason"]["kind"]), ("idle", "turn_cap"))
+        self.assert_told_alone()
+        self.assertTrue(self.flushLoggedErrors(Oops))
+
+    def assert_told_alone(self) -> None:
         self.assertEqual([todo["subagent"]["name"] for todo in self.outbox.todos], ["alpha"])
-        self.assertIn("internal error: Oops", self.outbox.todos[0]["body"])
+        self.assertIn("nternal error: Oops", self.outbox.todos[0]["body"])
         self.assertIn("alpha is not running", self.refused(self.fleet.interrupt("alpha"), NotRunning))
         self.start("gamma")
         self.assertEqual(self.record("beta")["state"], "running")
         self.source.turns[1].end(turn_end())
         self.assertEqual(self.record("beta")["stop_reason"]["kind"], "turn_cap")
         self.assertEqual(len(self.successResultOf(self.fleet.status(None, 0.0, False))["subagents"]), 3)
-        self.assertEqual(len(self.flushLoggedErrors(Oops)), 1)
 
     def test_taking_the_turns_end_over(self) -> None:
         self.patch(Run, "turn_ended", breaks(Run.turn_ended, of_alpha))
@@ -78,12 +89,12 @@ class ARunThatBreaks(FleetCase):
 
     def test_building_its_record(self) -> None:
         self.patch(telling, "record", breaks(telling.record, of_alpha))
-        self.assert_fails_alone()
+        self.assert_ends_alone()
 
     def test_building_its_todo(self) -> None:
         ends = iter([True])
         self.patch(ending, "build_todo", breaks(ending.build_todo, lambda *args, **kwargs: next(ends, False)))
-        self.assert_fails_alone()
+        self.assert_ends_alone()
 
 
 class WhatElseMayBreak(FleetCase):
@@ -114,6 +125,15 @@ class WhatElseMayBreak(FleetCase):
             self.assertEqual(
                 [(record["name"], record["state"]) for record in told], [("alpha", "running"), ("beta", "running")]
             )
+        self.assertEqual(len(self.flushLoggedErrors(Oops)), 2)
+
+    def test_a_run_that_could_not_be_told_of_once_ended_as_it_did(self) -> None:
+        self.start(goal="g", max_turns=1)
+        self.end()
+        ends = iter([True])
+        self.patch(telling, "record", breaks(telling.record, lambda *args, **kwargs: next(ends, False)))
+        self.assertEqual(self.record()["stop_reason"], {"kind": "turn_cap", "message": "internal error: Oops"})
+        self.assertIn("harness limit", self.record()["stop_reason"]["message"])
         self.assertEqual(len(self.flushLoggedErrors(Oops)), 1)
 
     def test_a_bare_record_has_the_fields_of_any_other(self) -> None:

@@ -10,6 +10,7 @@ from hivesub.errors import ContinueFailed, HivesubError, NotRunning, StillRunnin
 from hivesub.interfaces import ITurn
 from hivesub.records import Outcome, SignalKind
 from hivesub.runs.attempt import Attempt
+from hivesub.runs.stopping import OVER_S, TOLD_S
 from tests.runfakes import FleetCase, turn_end
 
 
@@ -245,7 +246,7 @@ class TheStopOfTheDaemon(FleetCase):
         pid, self.turn.signals_sent = self.turn.pid, (2, 15, 9)
         self.clock.advance(8)
         self.assertEqual((self.outbox.todos, self.record()["state"]), ([], "running"))
-        self.clock.advance(1)
+        self.clock.advance(OVER_S - 8)
         self.successResultOf(stopped)
         (todo,) = self.outbox.todos
         told = todo["subagent"]
@@ -253,10 +254,19 @@ class TheStopOfTheDaemon(FleetCase):
         self.assertIn(f"the daemon stopped, and pid {pid} has not gone after SIGINT, SIGTERM and SIGKILL", todo["body"])
         self.assertNotIn("killed", todo["body"])
 
+    def test_one_that_has_gone_at_our_signal_is_killed_although_the_rest_of_its_end_is_not_there(self) -> None:
+        self.start(goal="g")
+        stopped = self.fleet.stop()
+        self.turn.pid, self.turn.signals_sent = None, (2, 15)
+        self.clock.advance(OVER_S)
+        self.successResultOf(stopped)
+        told = self.record()
+        self.assertEqual((told["state"], told["last_turn"]["signal"]), ("killed", "SIGTERM"))
+
     def test_one_that_goes_after_that_is_told_no_second_time(self) -> None:
         self.start(goal="g")
         stopped = self.fleet.stop()
-        self.clock.advance(9)
+        self.clock.advance(OVER_S)
         self.successResultOf(stopped)
         self.end(Outcome.KILLED)
         self.assertEqual((len(self.outbox.todos), len(self.source.turns)), (1, 1))
@@ -266,7 +276,7 @@ class TheStopOfTheDaemon(FleetCase):
         self.patch(self.source, "spawn", lambda spec, signalled: Stuck())
         self.end()
         stopped = self.fleet.stop()
-        self.clock.advance(9)
+        self.clock.advance(OVER_S)
         self.successResultOf(stopped)
         self.assertEqual(self.outbox.todos[0]["subagent"]["state"], "killed")
 
@@ -277,7 +287,7 @@ class TheStopOfTheDaemon(FleetCase):
         self.clock.advance(6)
         self.end(Outcome.KILLED, detail="the daemon stopped")
         self.assertEqual(self.outbox.todos, [])
-        self.clock.advance(3)
+        self.clock.advance(OVER_S - 6)
         self.successResultOf(stopped)
         self.assertIn("still blocked when the daemon stopped", self.outbox.todos[0]["subagent"]["report_error"])
 
@@ -285,9 +295,9 @@ class TheStopOfTheDaemon(FleetCase):
         self.report.hold = True
         self.start(report_file="r.md")
         stopped = self.fleet.stop()
-        self.clock.advance(9)
+        self.clock.advance(OVER_S)
         self.assertNoResult(stopped)
-        self.clock.advance(1)
+        self.clock.advance(TOLD_S)
         self.successResultOf(stopped)
         (todo,) = self.outbox.todos
         self.assertIn("has not gone", todo["body"])

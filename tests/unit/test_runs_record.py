@@ -154,8 +154,14 @@ class TheTexts(SynchronousTestCase):
         self.assertEqual(told(run, result=True)["result"], "of turn 1")
 
     def test_a_result_that_was_cut_says_so(self) -> None:
-        run = over(run_of(), result=said("x" * 100_000, text_cut=True))
+        run = over(run_of(), result=kept("x" * 100_001))
         self.assertEqual(told(run, result=True)["result"], "x" * 100_000 + " [cut at 100,000 characters]")
+
+    def test_one_that_fits_once_its_secrets_are_replaced_does_not(self) -> None:
+        run = over(run_of(), result=kept("x" * 99_995 + "s" + SECRET * 2))
+        self.patch(run, "name", "short")
+        now = record(run, seconds=0.0, redact=lambda text: text.replace(SECRET, ""), result=True)
+        self.assertEqual(now["result"], "x" * 99_995 + "s")
 
     def test_a_secret_at_the_limit_goes_whole_and_the_limit_stays(self) -> None:
         for before, after in ((99_995, 2), (99_995, 10_000), (99_970, 10_000)):

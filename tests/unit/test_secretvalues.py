@@ -33,6 +33,8 @@ class EnvironmentTests(SynchronousTestCase):
             "HIVESUB_AUTH_TOKEN_FILE": "/etc/hivesub/token",
             "ANTHROPIC_BASE_URL": "https://models.example/v1?x=1",
             "FORMAT": "long",
+            "HOST_PWD": "/home/me/work",
+            "DB_PASS": "/run/secrets/db",
             "EMPTY_TOKEN": "",
             "PWD": "/home/op",
             "OLDPWD": "/srv",
@@ -64,7 +66,10 @@ class URLTests(SynchronousTestCase):
     def test_a_part_of_the_path_that_nobody_chose_is_one(self) -> None:
         url = "https://hooks.example/services/T0001/B02/Zq3bXv9LmK2pR7sTyW1c/subagent-notifications"
         self.assertEqual(url_secrets(url), {"Zq3bXv9LmK2pR7sTyW1c"})
-        self.assertEqual(url_secrets("http://host/a/0123456789%2Dabcdef"), {"0123456789%2Dabcdef", "0123456789-abcdef"})
+        self.assertEqual(url_secrets("http://host/a/0a1b2c3d4e%2D5f6a"), {"0a1b2c3d4e%2D5f6a", "0a1b2c3d4e-5f6a"})
+        chat = "https://api.example/bot123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/sendMessage"
+        self.assertIn("AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw", url_secrets(chat))
+        self.assertEqual(url_secrets("https://host/v1/customer-portal-2024/mcp"), set())
 
     def test_plain_words_are_none(self) -> None:
         url = "postgresql://postgres:pw-12345@db/app?sslmode=verify-full&root=/srv/work&token=plain"
@@ -102,6 +107,7 @@ class ServerTests(SynchronousTestCase):
             "~/work/0f1a2b3c4d5e6f70",
             "file:///srv/build-0f1a2b3c4d5e6f70",
             "mcp-remote@0.1.16",
+            "keycloak:26.0.1-debug",
             "postgresql://localhost/app?sslmode=verify-full",
         ):
             given = {"PLACE": value}, {}, [value, f"--dir={value}", "--keyspace=production"]

@@ -292,6 +292,15 @@ class Failing(Asking):
             self.failureResultOf(asking, SpawnError)
         self.assertEqual([mark.startswith("daemon-probe.") for mark in marks], [True] * 3)
 
+    def test_its_fault_is_told_although_what_it_left_cannot_be_looked_for(self) -> None:
+        def marked(prefix: str) -> set[int]:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        asking = self.claude_at(str(self.path), marked=marked).program()
+        self.child("--version").exit(1)
+        self.assertIn("exit code 1 for --version", str(self.failureResultOf(asking, SpawnError).value))
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 1)
+
     def let_hang(self, child: FakeChild) -> None:
         self.reactor.advance(PROBE_S)
         child.die(signal.SIGKILL)

@@ -222,7 +222,7 @@ class RobustnessTests(SynchronousTestCase):
         seen = read(result(result="x" * (TEXT_LIMIT + 1))).result
         exact = read(result(result="x" * TEXT_LIMIT)).result
         assert seen is not None and exact is not None
-        self.assertEqual((len(seen.text), seen.text_cut, exact.text_cut), (TEXT_LIMIT, True, False))
+        self.assertEqual((len(seen.text), seen.text_after, exact.text_after), (TEXT_LIMIT, "x", ""))
 
     def test_a_line_past_the_limit_is_dropped_in_pieces_or_whole_and_the_next_is_read(self) -> None:
         long = line(result(result="x" * 5000))

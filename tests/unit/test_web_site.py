@@ -197,28 +197,6 @@ class TimeTests(SiteCase):
         site.doStop()
 
 
-class ProducerTests(SiteCase):
-    def test_a_producer_that_comes_while_the_transport_is_full_is_told_so(self) -> None:
-        seen = Seen(held=True)
-        channel, _ = self.connect(seen)
-        channel.dataReceived(post(b""))
-        told: list[str] = []
-
-        class Producer:
-            def pauseProducing(self) -> None:
-                told.append("pause")
-
-            def resumeProducing(self) -> None:
-                told.append("resume")
-
-        channel.pauseProducing()
-        seen.requests[0].registerProducer(Producer(), True)
-        self.assertEqual(told, ["pause"])
-        channel.resumeProducing()
-        self.assertEqual(told, ["pause", "resume"])
-        seen.requests[0].unregisterProducer()
-
-
 class SentAheadTests(SiteCase):
     """Requests that a client sends without reading the answers to those before."""
 
