@@ -41,6 +41,7 @@ RECORD_WORDS = {
     "stop_reason.kind": "see below",
     "stop_reason.message": "the reason in words; a subagent's own are labelled as self-reported",
     "signals": "what the subagent reported in this run, in order: claims, not facts",
+    "signals_left_out": "only where it reported more than is kept, 100 signals and 40,000 characters: how many more",
     "signals[].kind": "which of the two signal tools it called",
     "signals[].message": "what it said, at most 4,000 characters",
     "signals[].at": "RFC 3339 in UTC",

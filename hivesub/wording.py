@@ -6,6 +6,8 @@ and labelled as a claim on every surface. Owns no layout: who shows a sentence d
 
 from __future__ import annotations
 
+import json
+import re
 from datetime import UTC, datetime
 
 from hivesub.records import RecordDict
@@ -15,6 +17,8 @@ KILLED = "killed mid-turn, not finished"
 
 UNVERIFIED = "self-reported, not verified"
 """What every surface adds to `goal_reached` (spec section 4)."""
+
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 CONTROL_FAILED = "Its signal route failed to connect, so it could not have reported anything."
 """What is told of a run whose `control` is `failed`."""
@@ -27,6 +31,16 @@ def valid_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def quoted(text: str) -> str:
+    """A subagent's words as a JSON string: nothing in them ends the quotation, begins a line or is not seen."""
+    return visible(json.dumps(valid_text(text).strip(), ensure_ascii=False))
+
+
+def visible(text: str) -> str:
+    """The text on one line: control characters and such as change the direction of writing are written out."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), valid_text(text))
 
 
 def rfc3339(when: datetime) -> str:
@@ -89,8 +103,11 @@ def claims_sentence(record: RecordDict) -> str:
     claims = []
     for signal in signals:
         label = f"goal_reached ({UNVERIFIED})" if signal["kind"] == "goal_reached" else str(signal["kind"])
-        message = valid_text(signal.get("message") or "").strip()
-        claims.append(f'{label}: "{message}"' if message else label)
+        message = signal.get("message") or ""
+        claims.append(f"{label}: {quoted(message)}" if message.strip() else label)
+    left_out = record.get("signals_left_out")
+    if left_out:
+        claims.insert(0, f"{left_out} time{'' if left_out == 1 else 's'} what is not kept")
     return f"During the run it also signalled {'; then '.join(claims)}." if claims else ""
 
 
@@ -114,7 +131,7 @@ def title_words(record: RecordDict) -> str:
 
 def report_sentence(record: RecordDict) -> str:
     """Where the report is and what went wrong with it; "" when no report was asked for and nothing went wrong."""
-    path, error = valid_text(record.get("report_file") or ""), _one_line(record.get("report_error"))
+    path, error = visible(record.get("report_file") or ""), _one_line(record.get("report_error"))
     parts = [f"Report file: {path}"] if path else []
     if error:
         parts.append(_stopped(f"Report error: {error}"))
@@ -193,7 +210,7 @@ def _quoting(head: str, message: str) -> str:
 
 
 def _quoted(message: str) -> str:
-    return f'"{message}"' if message.endswith((".", "!", "?")) else f'"{message}".'
+    return quoted(message) if message.endswith((".", "!", "?")) else f"{quoted(message)}."
 
 
 def _stopped(text: str) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from hivesub.errors import BadRequest
 from hivesub.runs.report import check_within
+from hivesub.wording import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,6 +39,9 @@ def take_claim(
         return note
     if run.report_file is not None and run.report_within is None:
         return f"{note} The report file stays {redact(run.report_file)}, as the agent that started you said."
+    if visible(path) != path:
+        run.report_error = "the path that the subagent named holds control characters: dropped"
+        return f"{note} The report_file was dropped: it holds control characters."
     run.read_init(run.turn.init if run.turn is not None else None)  # the directory is the one that it is in
     inside = check_within(path, run.dir)
     if inside is None:

@@ -65,6 +65,8 @@ def record(
         "missing_tools": list(run.missing_tools),
         "todo": run.todo.value,
     }
+    if run.signals_left_out:
+        told["signals_left_out"] = run.signals_left_out
     if not run.over:
         told["pid"] = turn.pid if turn is not None else None
     if result:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 4000
 """Characters of a signal's message that are kept (spec section 4)."""
+MAX_SIGNALS = 100
+"""How many signals of a run are kept."""
+MAX_SIGNAL_CHARS = 40_000
+"""Characters of all their messages that are kept."""
 
 
 @define(kw_only=True, eq=False)
@@ -61,6 +65,7 @@ class Run:
     mark: str | None = None
     last_turn: TurnEnd | None = None
     signals: list[Signal] = Factory(list)
+    signals_left_out: int = 0
     stop_reason: StopReason | None = None
     interrupted: bool = False
     control: Control = Control.UNKNOWN
@@ -101,6 +106,9 @@ class Run:
             message = f"{message[:MAX_MESSAGE]} [cut: {len(message)} characters]"
         signal = Signal(kind=kind, message=message, at=at)
         self.signals.append(signal)
+        while len(self.signals) > MAX_SIGNALS or sum(len(kept.message) for kept in self.signals) > MAX_SIGNAL_CHARS:
+            del self.signals[0]  # the last decides
+            self.signals_left_out += 1
         return signal
 
     def add_report_error(self, text: str) -> None:

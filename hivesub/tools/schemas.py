@@ -17,7 +17,7 @@ _COUNT = {"type": "integer", "minimum": 0}
 _COUNT_OR_NULL = {"type": ["integer", "null"]}
 _TIME = {"type": "string", "format": "date-time"}
 _TIME_OR_NULL = {"type": ["string", "null"], "format": "date-time"}
-_ABSENT_AT_TIMES = frozenset({"last_event_age_s", "pid", "result"})
+_ABSENT_AT_TIMES = frozenset({"last_event_age_s", "pid", "result", "signals_left_out"})
 """The fields of a record that only some answers have; null says the same as absence."""
 
 
@@ -62,6 +62,7 @@ RECORD = _object(
             "type": "array",
             "items": _object({"kind": _one_of(SignalKind), "message": _TEXT, "at": _TIME}),
         },
+        "signals_left_out": _COUNT,
         "report_file": _TEXT_OR_NULL,
         "report_error": _TEXT_OR_NULL,
         "usage": _object(

@@ -13,9 +13,11 @@ from hivesub.wording import (
     UNVERIFIED,
     claims_sentence,
     outcome_sentence,
+    quoted,
     report_sentence,
     stop_sentence,
     turn_phrase,
+    visible,
 )
 
 _LISTED_MESSAGE_CHARS = 200
@@ -115,7 +117,7 @@ def _line(record: RecordDict) -> str:
     if reason is not None:
         kind = reason["kind"]
         label = f" ({UNVERIFIED})" if kind == StopKind.GOAL_REACHED.value else ""
-        asked = f": {_cut(reason['message'])}" if kind == StopKind.NEED_HELP.value else ""
+        asked = f": {quoted(_cut(reason['message']))}" if kind == StopKind.NEED_HELP.value else ""
         stopped = _stop(f"Stopped: {kind}{label}{asked}")
     return _lines(_sentences(*head, stopped, _todo(record)), _said(record, _LISTED_RESULT_CHARS))
 
@@ -123,11 +125,11 @@ def _line(record: RecordDict) -> str:
 def _begun(record: RecordDict, verb: str) -> str:
     if not _runs(record):
         return f"{record['name']}: {verb}, and its run has ended already. {_whole(record)}"
-    session = f"session {record['session_id']}" if record["session_id"] else "session not known yet"
+    session = f"session {visible(record['session_id'])}" if record["session_id"] else "session not known yet"
     pid = f", pid {record['pid']}" if record.get("pid") else ""
     turn = turn_phrase(record)
     return _sentences(
-        f"{record['name']}: {verb} ({session}{pid}) in {_stop(record['dir'])}",
+        f"{record['name']}: {verb} ({session}{pid}) in {_stop(visible(record['dir']))}",
         f"{turn} toward its goal." if turn else "A single turn, without a goal.",
     )
 
@@ -158,7 +160,7 @@ def _usage(record: RecordDict) -> str:
 
 
 def _whereabouts(record: RecordDict) -> str:
-    return f"Session {record['session_id'] or 'not known'} in {record['dir']}"
+    return f"Session {visible(record['session_id'] or 'not known')} in {visible(record['dir'])}"
 
 
 def _todo(record: RecordDict) -> str:
@@ -212,7 +214,7 @@ def _cut(text: str) -> str:
 
 def _stop(text: str) -> str:
     text = text.strip()
-    return text if not text or text[-1] in ".!?…" else f"{text}."
+    return text if not text or text.rstrip('"')[-1:] in ".!?…" else f"{text}."
 
 
 def _lines(*parts: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason, TurnSpec
-from hivesub.runs.run import Run
+from hivesub.runs.run import MAX_SIGNALS, Run
 from hivesub.testing import FakeTurn
 from tests.runfakes import NOW, TOOLS, init, session, turn_end, used
 
@@ -93,6 +93,16 @@ class WhatATurnTells(SynchronousTestCase):
         connected.control = Control.CONNECTED
         run.turn_ended(connected, turn_end())
         self.assertEqual(after(run).control, Control.CONNECTED)
+
+
+class ManyClaims(SynchronousTestCase):
+    def test_the_last_are_kept_and_the_others_counted(self) -> None:
+        for count, message, kept in ((500, "x", MAX_SIGNALS), (50, "y" * 5000, 9)):
+            run = run_of()
+            for number in range(count):
+                run.claim(SignalKind.NEED_HELP, f"{number} {message}", NOW)
+            self.assertEqual((len(run.signals), run.signals_left_out), (kept, count - kept))
+            self.assertTrue(run.signals[-1].message.startswith(f"{count - 1} "))
 
 
 class AClaim(SynchronousTestCase):

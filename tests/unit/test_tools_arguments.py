@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import BadRequest
@@ -51,6 +53,13 @@ class ReadTests(SynchronousTestCase):
 
 
 class SchemaTests(SynchronousTestCase):
+    def test_what_was_meant_is_looked_for_only_of_those_that_are_told(self) -> None:
+        asked = []
+        self.patch(difflib, "get_close_matches", lambda name, known, n: asked.append(name) or [])
+        error = self.assertRaises(BadRequest, FIELDS.read, {"name": "a", **{f"nane{n}": 1 for n in range(1000)}})
+        self.assertIn("and 995 more faults", str(error))
+        self.assertEqual(len(asked), 5)
+
     def test_the_schema_refuses_unknown_fields_and_names_the_required(self) -> None:
         schema = FIELDS.schema()
         self.assertEqual(

@@ -48,7 +48,9 @@ class RecordSchemaTests(SynchronousTestCase):
 
     def test_each_field_of_the_spec_is_required_but_those_of_some_answers(self) -> None:
         required = set(schemas.RECORD["required"])
-        self.assertEqual(set(schemas.RECORD["properties"]) - required, {"pid", "last_event_age_s", "result"})
+        self.assertEqual(
+            set(schemas.RECORD["properties"]) - required, {"pid", "last_event_age_s", "result", "signals_left_out"}
+        )
         for name in required:
             one = record()
             del one[name]

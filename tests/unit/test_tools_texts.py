@@ -177,7 +177,7 @@ class ListTextTests(SynchronousTestCase):
             [
                 "3 subagents: 1 running, 1 idle, 1 blocked.",
                 "alpha: running. Turn 2 of 5. Last event 3 s ago.",
-                "beta: blocked. Turn 2 of 5. Stopped: need_help: Which database?",
+                'beta: blocked. Turn 2 of 5. Stopped: need_help: "Which database?"',
                 "gamma: idle. Turn 5 of 5. Stopped: turn_cap.",
             ],
         )
