@@ -184,10 +184,9 @@ def config_files(settings: Settings, state_mark: str) -> Path:
 
 def _http_client(reactor: Any) -> Any:
     # Imported only where todos are posted: every start would wait for it otherwise.
-    import treq.client
-    from twisted.web.client import Agent, HTTPConnectionPool
+    from hivesub.todos.client import bounded_client
 
-    return treq.client.HTTPClient(Agent(reactor, pool=HTTPConnectionPool(reactor, persistent=False)))
+    return bounded_client(reactor)
 
 
 def _new_uuid() -> str:

@@ -194,11 +194,16 @@ def _judge(response: IResponse) -> Attempt:
         return Attempt(verdict=Verdict.DELIVERED)
     why = f"it answered {code}"
     if code in _RETRIED or code >= 500:
-        asked, date = (response.headers.getRawHeaders(name, [None])[0] for name in ("retry-after", "date"))
+        asked, date = (_header(response, name) for name in (b"retry-after", b"date"))
         return Attempt(verdict=Verdict.FAILED, why=why, retry_after_s=retry_after_s(asked, date))
     if 300 <= code < 400:
         why += ", and redirects are not followed"
     return Attempt(verdict=Verdict.REFUSED, why=why)
+
+
+def _header(response: IResponse, name: bytes) -> str | None:
+    values: list[bytes] | None = response.headers.getRawHeaders(name)
+    return values[0].decode("ascii", "replace") if values else None
 
 
 def _connection_failure(error: Exception) -> Attempt:

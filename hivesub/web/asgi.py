@@ -19,10 +19,10 @@ from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTim
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.resource import Resource
-from twisted.web.server import NOT_DONE_YET, Request
+from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
-from hivesub.web.site import cut
+from hivesub.web.site import BoundedRequest, cut
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -64,7 +64,7 @@ class ASGIResource(Resource):
         app: ASGIApp,
         *,
         clock: IReactorTime,
-        extra_scope: Callable[[Request], Mapping[str, Any]] | None = None,
+        extra_scope: Callable[[BoundedRequest], Mapping[str, Any]] | None = None,
         withheld: frozenset[bytes] = frozenset(),
         stall_s: float = STALL_S,
     ) -> None:
@@ -76,10 +76,10 @@ class ASGIResource(Resource):
         self._stall_s = stall_s
         self._exchanges: set[_Exchange] = set()
 
-    def render(self, request: Request) -> int:
+    def render(self, request: BoundedRequest) -> int:
         return self.serve(request, self._extra_scope(request) if self._extra_scope is not None else {})
 
-    def serve(self, request: Request, extra: Mapping[str, Any]) -> int:
+    def serve(self, request: BoundedRequest, extra: Mapping[str, Any]) -> int:
         """As `render`, with the extra keys of the scope given."""
         scope = _scope(request, self._withheld)
         scope.update(extra)
@@ -104,10 +104,10 @@ class _Exchange:
     """One request and its response."""
 
     def __init__(
-        self, request: Request, clock: IReactorTime, stall_s: float, ended: Callable[[_Exchange], None]
+        self, request: BoundedRequest, clock: IReactorTime, stall_s: float, ended: Callable[[_Exchange], None]
     ) -> None:
         self._request = request
-        self._content: IO[bytes] = request.content  # type: ignore[assignment]
+        self._content: IO[bytes] = request.content
         self._clock = clock
         self._stall_s = stall_s
         self._ended = ended
@@ -227,6 +227,7 @@ class _Exchange:
             self._stop_limit()
         if task.cancelled():
             if not self._gone:
+                self._request.close_after()
                 self._give_up(503, b"the daemon is stopping: try again when it is back\n")
         elif (error := task.exception()) is not None:
             if not isinstance(error, ClientGone):
@@ -262,7 +263,7 @@ class _Exchange:
             limit.cancel()
 
 
-def _scope(request: Request, withheld: frozenset[bytes]) -> Scope:
+def _scope(request: BoundedRequest, withheld: frozenset[bytes]) -> Scope:
     raw_path: bytes = request.path
     path = unquote_to_bytes(raw_path) if b"%" in raw_path else raw_path
     host = request.getHost()

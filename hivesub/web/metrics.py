@@ -14,6 +14,7 @@ from twisted.web.resource import IResource, Resource
 
 from hivesub.records import Outcome, StopKind, TodoState
 from hivesub.runs.tally import BOUNDS_S, Reading
+from hivesub.web.tree import USE_GET
 
 if TYPE_CHECKING:
     from hivesub.interfaces import IOverlook
@@ -34,11 +35,19 @@ class Metrics(Resource):
         self._exposition: IResource | None = None
 
     def render(self, request: BoundedRequest) -> Any:
-        self._reading = self._overlook.reading()
         request.setHeader("Cache-Control", "no-store")
+        if request.method not in (b"GET", b"HEAD"):
+            return USE_GET.render(request)
+        self._reading = self._overlook.reading()
         if self._exposition is None:
             self._exposition = self._load()
-        return self._exposition.render(request)
+        _withhold_broken_accept(request)
+        # prometheus_client knows no HEAD; the body of its answer is left out by twisted.web, by the method.
+        method, request.method = request.method, b"GET"
+        try:
+            return self._exposition.render(request)
+        finally:
+            request.method = method
 
     def _load(self) -> IResource:
         from prometheus_client import CollectorRegistry, ProcessCollector
@@ -82,6 +91,17 @@ class Metrics(Resource):
         yield CounterMetricFamily("hivesub_read_bytes", "Bytes that claude wrote.", value=reading.bytes_read)
         yield _histogram("hivesub_spawn_seconds", "From a call of start or continue to the process.", reading.spawn)
         yield _histogram("hivesub_continue_seconds", "From a call of continue to its answer.", reading.resume)
+
+
+def _withhold_broken_accept(request: BoundedRequest) -> None:
+    """Leave out an `Accept` that prometheus_client raises on: who sent it gets the plain text format."""
+    from prometheus_client.exposition import choose_encoder
+
+    accepted = b",".join(request.requestHeaders.getRawHeaders(b"accept", []))
+    try:
+        choose_encoder(accepted.decode("latin-1"))
+    except (TypeError, ValueError):  # from a version that is no number
+        request.requestHeaders.removeHeader(b"accept")
 
 
 def _by(family: Any, name: str, text: str, label: str, kinds: Iterable[StrEnum], counts: dict[Any, int]) -> Any:

@@ -91,6 +91,11 @@ class BoundedRequest(Request):
         except BaseException:
             self.processingFailed(Failure())
 
+    def close_after(self) -> None:
+        """Have the connection end with this request's answer, and say so in it. To be called before the answer."""
+        self.responseHeaders.setRawHeaders(b"Connection", [b"close"])
+        self.channel.persistent = False
+
     def finish(self) -> None:
         channel = self.channel
         super().finish()
@@ -136,10 +141,20 @@ class BoundedChannel(HTTPChannel):
     def _mid_request(self) -> bool:
         return bool(self.requests) and self.requests[-1].path is None
 
+    def _incomplete(self) -> bool:
+        """Whether a part of a request is here, be it of its first line. What waits while another is answered is none
+        yet: it is looked at after the answer.
+        """
+        return not self._handlingRequest and (bool(self._buffer) or self._mid_request())
+
+    def allContentReceived(self) -> None:
+        self._incomplete_since = None
+        super().allContentReceived()
+
     def dataReceived(self, data: bytes) -> None:
         super().dataReceived(data)
         # No timer per request: who sends nothing meets the idle timeout, who sends something passes here.
-        if not self._mid_request():
+        if not self._incomplete():
             self._incomplete_since = None
             return
         now = self.site.reactor.seconds()

@@ -76,6 +76,14 @@ class _Nothing(Plain):
         super()._set_headers(headers)
 
 
+class _Last(Plain):
+    """Ends the connection too."""
+
+    def render(self, request: BoundedRequest) -> int:
+        request.close_after()
+        return super().render(request)
+
+
 NOT_FOUND = _Nothing(404, "not found")
 # Where an agent without a token ends up: after the 401 it looks for a sign-in, and shows its user the answer of the
 # last place that it asks, and not the 401's (measured, claude 2.1.332).
@@ -89,6 +97,7 @@ HEALTHY = Plain(200, "ok")
 USE_POST = Plain(405, "method not allowed: use POST", {b"Allow": [b"POST"]})
 USE_GET = Plain(405, "method not allowed: use GET", {b"Allow": [b"GET, HEAD"]})
 TOO_LARGE = Plain(413, f"body too large: send at most {MAX_BODY_BYTES} bytes")
+STOPPING = _Last(503, "the daemon is stopping: try again when it is back")
 UNAUTHORIZED = Plain(
     401,
     "authorization required: send the daemon's token as `Authorization: Bearer <token>`",
@@ -142,6 +151,7 @@ class Tree:
         self._hosts = hosts
         self._bearer = bearer
         self._pages = dict(pages or {})
+        self.stopped = False
 
     def resource(self) -> IResource:
         """The root, for `hivesub.web.site.BoundedSite`."""
@@ -153,7 +163,8 @@ class Tree:
         return self._agent.in_flight + self._control.in_flight
 
     def stop(self) -> None:
-        """Let go of every request in flight, at the daemon's stop."""
+        """Let go of every request in flight, at the daemon's stop; each that comes later is answered with a 503."""
+        self.stopped = True
         self._agent.stop()
         self._control.stop()
 
@@ -216,7 +227,9 @@ class _Entrance(Resource):
         refusal = self._hosts.refusal(request.requestHeaders)
         path = request.path
         found: IResource
-        if refusal is not None:
+        if self._tree.stopped:
+            found = STOPPING
+        elif refusal is not None:
             found = Plain(refusal.status, refusal.text)
         elif path == AGENT_PATH:
             found = self._tree.mcp(request)

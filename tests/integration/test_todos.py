@@ -11,18 +11,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from attrs import define, field
-from treq.client import HTTPClient
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
 from twisted.internet.interfaces import ITransport
 from twisted.internet.protocol import Factory, ProcessProtocol, Protocol
 from twisted.internet.task import Clock, deferLater
-from twisted.web.client import Agent
 
 from hivesub.appendfile import DaemonThreads
 from hivesub.records import TodoState
+from hivesub.todos.client import bounded_client
 from hivesub.todos.outbox import Outbox
 from hivesub.todos.sinks import make_sink
 from hivesub.todos.store import TodoStore
@@ -99,8 +99,12 @@ class World:
         self.states: dict[str, TodoState] = {}
         self.store = TodoStore(state_dir)
         in_thread = DaemonThreads(reactor)
-        client = HTTPClient(Agent(reactor, connectTimeout=10))
-        make = {"base_dir": str(state_dir), "client": client, "clock": self.clock, "in_thread": in_thread}
+        make = {
+            "base_dir": str(state_dir),
+            "client": bounded_client(reactor),
+            "clock": self.clock,
+            "in_thread": in_thread,
+        }
         sinks = [make_sink(target, **make) for target in targets]
         self.outbox = Outbox(store=self.store, sinks=sinks, clock=self.clock, in_thread=in_thread, random=lambda: 1.0)
 
@@ -240,6 +244,22 @@ async def test_a_good_status_delivers_whatever_the_body_and_leaves_no_connection
         await until(lambda: receiver.open == 0)
         await world.stop()
     assert receiver.ids == ids
+
+
+@pytest.mark.parametrize(
+    "endless",
+    [b"HTTP/1.1 200 OK\r\n" + b"X-A: %b\r\n" % (b"y" * 8000) * 20, b"HTTP/1.1 102 Processing\r\nX-A: y\r\n\r\n" * 4000],
+    ids=["headers", "interim answers"],
+)
+async def test_a_receiver_whose_headers_have_no_end_is_hung_up_on(tmp_path: Path, endless: bytes) -> None:
+    receiver = Receiver([endless, OK], hang_up=False)
+    async with listening(receiver) as port:
+        world = World(tmp_path, f"http://127.0.0.1:{port}/")
+        world.push("a")
+        await until(lambda: receiver.ids == ["a"] and receiver.open == 0)
+        await world.retry_until(lambda: world.states["a"] is TodoState.DELIVERED)
+        await world.stop()
+    assert receiver.ids == ["a", "a"]
 
 
 async def test_the_page_shows_the_todo_as_it_is_built() -> None:

@@ -325,8 +325,8 @@ async def test_stop_answers_who_waits_with_a_503() -> None:
         client.request("POST", "/", port, b"x")
         await waiting.wait()
         served_resource.stop()
-        status, _, body = await client.answer()
-        assert status == 503
+        status, headers, body = await client.answer()
+        assert (status, headers["connection"]) == (503, "close")
         assert b"stopping" in body
         await ended(served_resource)
 

@@ -371,6 +371,22 @@ async def test_the_sdk_s_client_shows_the_token_or_stays_out() -> None:
             assert (await raw.answer())[0] == 401
 
 
+@pytest.mark.parametrize("path", ["/mcp", f"/signal/mcp/{TOKEN}"])
+@on_the_loop
+async def test_who_asks_on_an_open_connection_after_the_stop_is_told_and_hung_up_on(path: str) -> None:
+    async with Daemon().running() as daemon, connected(daemon.port) as client:
+        client.request("POST", path, daemon.port, call("echo"), JSON)
+        assert (await client.answer())[0] == 200
+        daemon.tree.stop()
+        await twisted(daemon.agent.stop())
+        await twisted(daemon.control.stop())
+        client.request("POST", path, daemon.port, call("echo"), JSON)
+        status, headers, text = await client.answer()
+        assert (status, headers["connection"]) == (503, "close")
+        assert b"stopping" in text
+        assert await client.reader.read() == b""
+
+
 @on_the_loop
 async def test_an_app_that_is_stopped_before_it_began_has_nothing_to_stop() -> None:
     app = McpApp(Server("agent"))

@@ -90,6 +90,14 @@ class Url(SynchronousTestCase):
         receiver = StubReceiver(429, {b"Retry-After": b"17"})
         self.assertEqual(self.attempt(receiver.client).retry_after_s, 17)
 
+    def test_a_retry_after_that_is_no_text_is_none(self) -> None:
+        for headers in (
+            {b"Retry-After": b"\xff17"},
+            {b"Retry-After": b"Fri, 31 Dec 1999 23:59:59 GMT", b"Date": b"\xff"},
+        ):
+            attempt = self.attempt(StubReceiver(503, headers).client)
+            self.assertEqual((attempt.verdict, attempt.retry_after_s), (Verdict.FAILED, None))
+
     def test_nobody_there_is_unreachable_and_a_lost_answer_a_failure(self) -> None:
         self.assertIs(self.attempt(BrokenClient(ConnectionRefusedError())).verdict, Verdict.UNREACHABLE)
         self.assertIs(self.attempt(BrokenClient(DNSLookupError())).verdict, Verdict.UNREACHABLE)

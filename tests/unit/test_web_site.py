@@ -169,6 +169,53 @@ class TimeTests(SiteCase):
             channel.dataReceived(b"X: y\r\n")
         self.assertTrue(transport.disconnected)
 
+    def test_a_request_line_that_dribbles_is_cut_off_too(self) -> None:
+        for before in (b"", post(b"x"), post(b"x") + b"G"):
+            channel, transport = self.connect(Seen(), idle_timeout_s=60, request_deadline_s=100)
+            channel.dataReceived(before)
+            for _ in range(4):
+                self.assertFalse(transport.disconnected)
+                channel.dataReceived(b"G")
+                self.clock.advance(34)
+            channel.dataReceived(b"G")
+            self.assertTrue(transport.disconnected)
+
+    def test_a_request_that_comes_during_an_answer_begins_after_it(self) -> None:
+        seen = Seen(held=True)
+        channel, transport = self.connect(seen, idle_timeout_s=60, request_deadline_s=100)
+        whole = post(b"2")
+        channel.dataReceived(post(b"1") + whole[:3])
+        for byte in (whole[3:4], whole[4:5]):
+            self.clock.advance(500)
+            channel.dataReceived(byte)
+        seen.requests[0].finish()
+        self.clock.advance(59)
+        channel.dataReceived(whole[5:])
+        self.assertEqual(seen.bodies, [b"1", b"2"])
+        self.assertFalse(transport.disconnecting)
+        seen.requests[1].finish()
+
+    def test_a_connection_between_requests_has_no_deadline(self) -> None:
+        seen = Seen()
+        channel, transport = self.connect(seen, idle_timeout_s=60, request_deadline_s=10)
+        for _ in range(3):
+            self.clock.advance(59)
+            channel.dataReceived(post(b"x")[:5])
+            channel.dataReceived(post(b"x")[5:])
+        self.assertEqual(seen.bodies, [b"x"] * 3)
+        self.assertFalse(transport.disconnecting)
+
+    def test_the_beginning_of_the_next_request_is_no_part_of_the_one_before(self) -> None:
+        seen = Seen()
+        channel, transport = self.connect(seen, idle_timeout_s=60, request_deadline_s=100)
+        whole = post(b"x")
+        channel.dataReceived(whole[:5])
+        for _ in range(4):
+            self.clock.advance(50)
+            channel.dataReceived(whole[5:] + whole[:5])
+        self.assertEqual(seen.bodies, [b"x"] * 4)
+        self.assertFalse(transport.disconnected)
+
     def test_each_request_of_a_connection_has_its_own_deadline(self) -> None:
         seen = Seen()
         channel, transport = self.connect(seen, idle_timeout_s=60, request_deadline_s=100)

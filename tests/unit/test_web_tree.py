@@ -256,6 +256,23 @@ class PageTests(TreeCase):
             self.assertTrue(self.ask(b"GET", path).endswith(b"the page"), path)
 
 
+class StoppedTests(TreeCase):
+    def test_every_request_after_the_stop_is_a_503_and_the_connection_s_last(self) -> None:
+        self.tree.stop()
+        for path in (b"/mcp", b"/signal/mcp/" + LIVING.encode(), b"/signal/mcp/dead", b"/", b"/healthz", b"/nothing"):
+            channel = self.site.buildProtocol(None)
+            assert channel is not None
+            transport = StringTransport()
+            channel.makeConnection(transport)
+            channel.dataReceived(b"POST %b HTTP/1.1\r\n%bContent-Length: 0\r\n\r\n" % (path, HOST))
+            head, _, text = transport.value().partition(b"\r\n\r\n")
+            self.assertTrue(head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n"), path)
+            self.assertIn(b"Connection: close", head)
+            self.assertIn(b"the daemon is stopping", text)
+            self.assertTrue(transport.disconnecting)
+        self.assertEqual(self.target.told, [])
+
+
 class LockedTests(TreeCase):
     bearer = Bearer("s3cret")
 
