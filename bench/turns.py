@@ -44,7 +44,7 @@ def turn_source(reactor: Any, command: str, *, now: Callable[[], datetime]) -> T
         launcher=(),
         environ=dict(os.environ),
         servers=Servers(),
-        config_dir=tempfile.mkdtemp(prefix="bench-mcp-"),
+        config_dir=os.path.join(tempfile.mkdtemp(prefix="bench-"), "mcp"),
         tokens=Tokens(redactor),
         redactor=redactor,
         signal_url=lambda token: f"http://127.0.0.1:8787/signal/mcp/{token}",

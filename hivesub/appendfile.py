@@ -20,13 +20,19 @@ from twisted.python.failure import Failure
 
 from hivesub.errors import AppendError
 
+# Their files count as regular, yet writing to one is an order to the kernel.
+_KERNELS = frozenset(
+    "binfmt_misc bpf cgroup cgroup2 configfs debugfs efivarfs fusectl proc pstore resctrl securityfs selinuxfs smackfs "
+    "sysfs tracefs".split()
+)
+
 InThread = Callable[..., Deferred[Any]]
 """Calls a blocking function with arguments in a thread; fires with what it gave. Cancelling forgets the call; the
 thread goes on."""
 
 
 def append_whole(path: str, data: bytes, within: str | None = None) -> None:
-    """Append bytes to a regular file with one write. Blocking.
+    """Append bytes to a regular file with one write; one of the kernel's, such as those in /proc, is none. Blocking.
 
     A missing file is made (0644 less the umask), a missing folder is not. Symlinks are followed, unless `within` is
     given: then the path is resolved first and opened without following any, so that a link put there meanwhile leads
@@ -61,7 +67,7 @@ def _open(path: str) -> int:
     try:
         # Looked at before it is opened: opening some devices does something, and a FIFO without a reader is no "no
         # such device".
-        _require_regular(path, os.stat(path).st_mode)
+        _require_regular(path, os.stat(path))
     except FileNotFoundError:
         pass
     return _checked(os.open(path, _append_flags(), 0o644), path)
@@ -79,7 +85,7 @@ def _open_within(path: str, within: str) -> int:
         for folder in folders:
             opened.append(os.open(folder, _folder_flags() | no_follow, dir_fd=opened[-1]))
         try:
-            _require_regular(path, os.stat(name, dir_fd=opened[-1], follow_symlinks=False).st_mode)
+            _require_regular(path, os.stat(name, dir_fd=opened[-1], follow_symlinks=False))
         except FileNotFoundError:
             pass
         return _checked(os.open(name, _append_flags() | no_follow, 0o644, dir_fd=opened[-1]), path)
@@ -91,20 +97,39 @@ def _open_within(path: str, within: str) -> int:
 def _checked(fd: int, path: str) -> int:
     """The descriptor, closed again when what was opened is no regular file after all."""
     try:
-        _require_regular(path, os.fstat(fd).st_mode)
+        _require_regular(path, os.fstat(fd))
     except BaseException:
         os.close(fd)
         raise
     return fd
 
 
-def _require_regular(path: str, mode: int) -> None:
-    if stat.S_ISREG(mode):
+def _require_regular(path: str, seen: os.stat_result) -> None:
+    if stat.S_ISREG(seen.st_mode):
+        _require_no_kernels(path, seen.st_dev)
         return
     kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
     raise AppendError(
-        _told(path, f"it is {kinds.get(stat.S_IFMT(mode), 'no file')}, and only regular files are appended to")
+        _told(path, f"it is {kinds.get(stat.S_IFMT(seen.st_mode), 'no file')}, and only regular files are appended to")
     )
+
+
+def _require_no_kernels(path: str, device: int) -> None:
+    kind = _kernels_mounts().get(device)
+    if kind is not None:
+        raise AppendError(_told(path, f"it is a file of the kernel ({kind}), and only regular files are appended to"))
+
+
+def _kernels_mounts() -> dict[int, str]:
+    """The devices of the file systems that are the kernel's own, with their types; read anew, as mounts come and go."""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            lines = [line.split() for line in mounts]
+    except OSError:  # a system without /proc
+        return {}
+    # id, parent, major:minor, root, mount point, options, any number of tags, "-", type, source, options (proc(5)).
+    typed = ((line[2], line[line.index("-") + 1]) for line in lines)
+    return {os.makedev(*map(int, device.split(":"))): kind for device, kind in typed if kind in _KERNELS}
 
 
 def _write(fd: int, path: str, data: bytes) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from urllib.parse import quote, quote_plus
 
@@ -21,6 +21,9 @@ MIN_SECRET_LENGTH = 8
 
 DEAD_TOKENS = 1000
 """How many dead tokens are remembered: an old one may still stand in a late error text."""
+
+# Every how many characters a text is looked at for a piece of a token.
+_STEP = 8
 
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _SIGNAL_URL = re.compile(r"(/signal/mcp(?:/|%2[Ff]|\\/))[^\s\"'<>/?#&\\]+")
@@ -41,8 +44,7 @@ class Redactor:
         self._pattern = _any_of(())
         self._tokens: set[str] = set()
         self._dead: OrderedDict[str, None] = OrderedDict()
-        self._lengths: set[int] = set()
-        self._runs = re.compile(r"(?!)")
+        self._pieces: dict[int, Counter[str]] = {}  # by the length of the token
         for secret in secrets:
             self.add(secret)
 
@@ -55,33 +57,60 @@ class Redactor:
 
     def add_token(self, token: str) -> None:
         """Learn a signal token, which is of URL-safe characters."""
-        self._tokens.add(token)
-        if len(token) not in self._lengths:
-            self._lengths.add(len(token))
-            self._runs = re.compile(rf"[A-Za-z0-9_-]{{{min(self._lengths)},}}")
+        if token not in self._tokens:
+            self._tokens.add(token)
+            self._pieces.setdefault(len(token), Counter()).update(_pieces(token))
 
     def forget_token(self, token: str) -> None:
         """Note a token's death; it is remembered until `DEAD_TOKENS` more have died."""
         self._dead[token] = None
         self._dead.move_to_end(token)
         while len(self._dead) > DEAD_TOKENS:
-            self._tokens.discard(self._dead.popitem(last=False)[0])
+            self._drop(self._dead.popitem(last=False)[0])
 
     def redact(self, text: str) -> str:
         text = self._pattern.sub(REDACTED, text)
-        text = self._runs.sub(self._without_tokens, text)
+        text = self._without_tokens(text)
         text = _SIGNAL_URL.sub(rf"\g<1>{REDACTED}", text)
         return _BEARER.sub(rf"\g<1>{REDACTED}", text)
 
-    def _without_tokens(self, run: re.Match[str]) -> str:
-        # Looked up by slices: one pattern of a thousand tokens would have to be compiled anew at every turn.
-        text = run[0]
-        for length in self._lengths:
-            starts = range(len(text) - length + 1)
-            # One at a time: all the slices of a long run at once would take a hundred times its size.
-            for token in {token for start in starts if (token := text[start : start + length]) in self._tokens}:
+    def _drop(self, token: str) -> None:
+        if token in self._tokens:
+            self._tokens.remove(token)
+            known = self._pieces[len(token)]
+            for piece in _pieces(token):
+                known[piece] -= 1
+                if not known[piece]:
+                    del known[piece]
+
+    def _without_tokens(self, text: str) -> str:
+        # Looked up by pieces: one pattern of a thousand tokens would have to be compiled anew at every turn, and a look
+        # for whole ones at each place of a long text takes ten times as long.
+        for length, known in self._pieces.items():
+            step, size = _step(length), _piece_size(length)
+            starts = range(0, len(text) - size + 1, step)
+            for token in {
+                token
+                for start in [start for start in starts if text[start : start + size] in known]
+                for at in range(max(0, start - step + 1), start + 1)
+                if (token := text[at : at + length]) in self._tokens
+            }:
                 text = text.replace(token, REDACTED)
         return text
+
+
+def _pieces(token: str) -> list[str]:
+    """Its pieces, one of which is met wherever the token stands in a text that is looked at every `_step`."""
+    size = _piece_size(len(token))
+    return [token[at : at + size] for at in range(_step(len(token)))]
+
+
+def _step(length: int) -> int:
+    return max(1, min(_STEP, length // 2))
+
+
+def _piece_size(length: int) -> int:
+    return length - _step(length) + 1
 
 
 def _forms(secret: str) -> set[str]:

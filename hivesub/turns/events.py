@@ -21,6 +21,12 @@ MARGIN = 8192
 shown, as it may end in half of a secret; the first takes the place of what a text lost where secrets stood.
 """
 
+ERRORS_LIMIT = 20
+"""How many of a result's `errors` are kept."""
+
+ERRORS_CHARACTERS = 16 * 1024
+"""Characters kept of them all: several times what is ever shown, as a secret at that limit has to be seen whole."""
+
 _NAME_LIMIT = 1000
 _BOM = b"\xef\xbb\xbf"
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -70,7 +76,7 @@ def read_result(event: dict[str, Any]) -> Result:
         subtype=_name(subtype) or "",
         text=_clean(text) if isinstance(text, str) else "",
         text_after=_clean(text[TEXT_LIMIT : TEXT_LIMIT + MARGIN]) if isinstance(text, str) else "",
-        errors=tuple(_clean(error) for error in errors if isinstance(error, str)) if isinstance(errors, list) else (),
+        errors=_errors(errors),
         terminal_reason=_name(event.get("terminal_reason")),
         session_id=_name(event.get("session_id")),
         num_turns=_count(event.get("num_turns")),
@@ -78,6 +84,20 @@ def read_result(event: dict[str, Any]) -> Result:
         input_tokens=_count(usage.get("input_tokens")),
         output_tokens=_count(usage.get("output_tokens")),
     )
+
+
+def _errors(errors: object) -> tuple[str, ...]:
+    """The first texts, within their limits; where some were left out a last one says how many."""
+    texts = [text for text in errors if isinstance(text, str)] if isinstance(errors, list) else []
+    kept: list[str] = []
+    room = ERRORS_CHARACTERS
+    for text in texts[:ERRORS_LIMIT]:
+        if not room:
+            break
+        kept.append(_clean(text[:room]))
+        room -= len(kept[-1])
+    left_out = len(texts) - len(kept)
+    return (*kept, f"{left_out} more left out") if left_out else tuple(kept)
 
 
 def cost_since_last_result(event: dict[str, Any]) -> float | None:

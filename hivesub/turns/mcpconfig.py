@@ -11,14 +11,15 @@ import json
 import os
 import re
 import secrets
-import stat
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from attrs import field, frozen
 from twisted.logger import Logger
 
-from hivesub.errors import ConfigError
+from hivesub.dirs import make_private_dir
+from hivesub.errors import ConfigError, SpawnError
 from hivesub.secretvalues import server_secrets, url_secrets
 
 CONTROL_SERVER = "subagent_control"
@@ -80,12 +81,14 @@ def config_json(servers: Servers, signal_url: str) -> bytes:
 def write_config(directory: str, session_key: str, data: bytes) -> str:
     """Write a session's config file, replacing its last one whole; gives its path.
 
-    The file has mode 0600, the directory 0700; it is created where it is missing.
+    The file has mode 0600. The directory and the one that it lies in, the daemon's runtime directory, are looked at
+    each time, as they may have been removed or replaced since the start; a missing one is made, mode 0700.
 
     :param session_key: what tells this session's file from the others', such as the subagent's name.
-    :raises OSError: when it cannot be written, or the directory belongs to somebody else. Nothing is left behind.
+    :raises OSError: when it cannot be written. Nothing is left behind.
+    :raises SpawnError: when one of the two is no directory of this user alone.
     """
-    _private(directory)
+    _require_private(directory)
     known = (
         session_key
         if _FILE_KEY.fullmatch(session_key)
@@ -116,15 +119,12 @@ def remove_config(path: str) -> None:
         _log.warn("could not remove the config file {path}: {why}", path=path, why=error.strerror)
 
 
-def _private(directory: str) -> None:
-    os.makedirs(directory, mode=0o700, exist_ok=True)
-    seen = os.lstat(directory)
-    if not stat.S_ISDIR(seen.st_mode):
-        raise NotADirectoryError(20, "is no directory (a symbolic link will not do)", directory)
-    if hasattr(os, "geteuid") and seen.st_uid != os.geteuid():
-        raise PermissionError(1, "the directory belongs to another user", directory)
-    if stat.S_IMODE(seen.st_mode) != 0o700:
-        os.chmod(directory, 0o700)
+def _require_private(directory: str) -> None:
+    try:
+        for ours in (Path(directory).parent, Path(directory)):
+            make_private_dir(ours)
+    except ValueError as error:
+        raise SpawnError(f"no process could be started: --runtime-dir: {error}") from None
 
 
 def _parsed(text: str, source: str) -> Any:

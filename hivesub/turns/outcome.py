@@ -229,6 +229,8 @@ def _failed(observed: _Observed, result: Result | None, what: str | None = None)
             what = "exit 0 without a result"
         elif result is not None and not result.is_error:
             what += " after a good result"
+    if result is not None and result.is_error and not own_words:
+        what += "; its result is an error without a text"
     if _overflowed(result):
         what = f"context overflow: the session outgrew the model's context; the daemon does not compact ({what})"
     said = f"{what}: {_cut(own_words, DETAIL_LIMIT // 2)}" if own_words else what
@@ -237,10 +239,13 @@ def _failed(observed: _Observed, result: Result | None, what: str | None = None)
 
 
 def _own_words(result: Result | None) -> str:
-    """What claude said of its error: its `errors`, else the result's text, else the subtype. "" for a good result."""
+    """What claude said of its error: its `errors`, else the result's text, else the subtype, unless that says
+    `success`. "" for a good result.
+    """
     if result is None or not result.is_error:
         return ""
-    return "; ".join(error.strip() for error in result.errors if error.strip()) or result.text.strip() or result.subtype
+    subtype = result.subtype if result.subtype != "success" else ""
+    return "; ".join(error.strip() for error in result.errors if error.strip()) or result.text.strip() or subtype
 
 
 def _overflowed(result: Result | None) -> bool:

@@ -70,7 +70,7 @@ class ClockedCase(SynchronousTestCase):
             launcher=(),
             environ={},
             servers=Servers(),
-            config_dir=str(self.dir / "mcp"),
+            config_dir=str(self.dir / "run" / "mcp"),
             tokens=Tokens(redactor),
             redactor=redactor,
             signal_url=lambda token: f"http://127.0.0.1:1/signal/mcp/{token}",

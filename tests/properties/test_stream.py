@@ -19,6 +19,7 @@ from tests.properties.events import LIMIT
 
 TEXT_LIMIT = 100_000
 MARGIN = 8192
+ERRORS_CHARACTERS = 16_384
 
 
 class Reference:
@@ -120,7 +121,8 @@ def _same_result(read: Result, event: dict[str, Any]) -> None:
     assert read.subtype == (_text(subtype) or "")
     assert read.text == (_text(text) or "")
     assert read.text_after == (_valid(text[TEXT_LIMIT:][:MARGIN]) if isinstance(text, str) else "")
-    assert read.errors == (tuple(_valid(e) for e in errors if isinstance(e, str)) if isinstance(errors, list) else ())
+    texts = [_valid(e) for e in errors if isinstance(e, str)] if isinstance(errors, list) else []
+    assert read.errors == tuple(text[:ERRORS_CHARACTERS] for text in texts)
     assert read.terminal_reason == _text(event.get("terminal_reason"))
     assert read.session_id == _text(event.get("session_id"))
     assert read.num_turns == _count(event.get("num_turns"))

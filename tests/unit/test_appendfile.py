@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,20 @@ class Appending(SynchronousTestCase):
     def test_a_device_is_refused(self) -> None:
         for device in ("/dev/full", "/dev/null"):
             self.assertIn("it is a device", self.refused(device))
+
+    def test_a_file_of_the_kernel_is_refused_and_not_written_to(self) -> None:
+        name = Path(f"/proc/self/task/{threading.get_native_id()}/comm")
+        before = name.read_bytes()
+        link = self.dir / "link"
+        link.symlink_to(name)
+        for path, within in ((name, None), (link, None), (name, name.parent)):
+            self.assertIn("a file of the kernel (proc)", self.refused(path, b"changed", within))
+        self.assertEqual(name.read_bytes(), before)
+
+    def test_without_a_list_of_mounts_a_file_is_appended_to_all_the_same(self) -> None:
+        with mock.patch("hivesub.appendfile.open", side_effect=FileNotFoundError, create=True):
+            append_whole(str(self.path), b"one\n")
+        self.assertEqual(self.path.read_bytes(), b"one\n")
 
     def test_paths_that_no_file_can_have_are_refused(self) -> None:
         self.assertIn("usable", self.refused("/tmp/a\0b"))

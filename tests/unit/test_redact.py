@@ -77,6 +77,27 @@ class TokenTests(SynchronousTestCase):
         self.assertEqual(redactor.redact(f"token={TOKEN}."), "token=[redacted].")
         self.assertEqual(redactor.redact(f"xx{TOKEN}yy{TOKEN}"), "xx[redacted]yy[redacted]")
 
+    def test_tokens_of_any_length_are_found_at_every_place_of_a_text(self) -> None:
+        for length in (1, 2, 9, 15, 16, 43, 60):
+            redactor = Redactor()
+            token = (TOKEN + TOKEN)[-length:]
+            redactor.add_token(token)
+            for place in range(20):
+                text = "!" * place + token
+                self.assertEqual(redactor.redact(text), "!" * place + "[redacted]")
+                self.assertEqual(redactor.redact(text + "!"), "!" * place + "[redacted]!")
+                self.assertEqual(redactor.redact(text[:-1] + "!" + token[1:]), text[:-1] + "!" + token[1:])
+
+    def test_a_token_that_shares_all_but_its_end_with_one_forgotten_is_still_found(self) -> None:
+        redactor = Redactor()
+        known = TOKEN[:-1] + "!"
+        for token in (TOKEN, TOKEN, known):
+            redactor.add_token(token)
+        for token in (TOKEN, *(f"{number:043d}" for number in range(DEAD_TOKENS))):
+            redactor.forget_token(token)
+        self.assertEqual(redactor.redact(f"{TOKEN} {known}"), f"{TOKEN} [redacted]")
+        self.assertEqual(redactor._pieces[len(TOKEN)].total(), 8 * len(redactor._tokens))
+
     def test_a_dead_token_is_still_replaced(self) -> None:
         redactor = Redactor()
         redactor.add_token(TOKEN)
@@ -93,3 +114,4 @@ class TokenTests(SynchronousTestCase):
         self.assertEqual(redactor.redact(tokens[0]), tokens[0])
         self.assertEqual(redactor.redact(f"{tokens[1]} {tokens[-1]} {TOKEN}"), "[redacted] [redacted] [redacted]")
         self.assertEqual(len(redactor._tokens), DEAD_TOKENS + 1)
+        self.assertEqual(redactor._pieces[len(TOKEN)].total(), 8 * len(redactor._tokens))

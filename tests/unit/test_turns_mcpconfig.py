@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.errors import ConfigError
+from hivesub.errors import ConfigError, SpawnError
 from hivesub.turns.mcpconfig import Servers, config_json, read_servers, remove_config, write_config
 
 URL = "http://127.0.0.1:8787/signal/mcp/TOKEN"
@@ -129,7 +130,8 @@ class ServerFileTests(SynchronousTestCase):
 
 class ConfigFileTests(SynchronousTestCase):
     def setUp(self) -> None:
-        self.directory = str(Path(self.mktemp()) / "deep" / "config")
+        self.runtime = Path(self.mktemp()).absolute() / "deep"
+        self.directory = str(self.runtime / "config")
 
     def test_the_config_holds_the_signal_route_and_what_is_shared(self) -> None:
         servers = read(a={"command": "x", "availableToSubagents": True}, b={"command": "y"})
@@ -150,11 +152,25 @@ class ConfigFileTests(SynchronousTestCase):
         self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
         self.assertEqual(stat.S_IMODE(os.stat(self.directory).st_mode), 0o700)
 
-    def test_a_directory_that_others_may_read_is_closed(self) -> None:
-        os.makedirs(self.directory)
-        os.chmod(self.directory, 0o755)
-        write_config(self.directory, "alpha", b"{}")
+    def refused(self, *said: str) -> None:
+        error = self.assertRaises(SpawnError, write_config, self.directory, "alpha", b"{}")
+        for words in ("--runtime-dir", *said):
+            self.assertIn(words, str(error))
+
+    def test_a_runtime_directory_that_was_removed_comes_back_as_closed_as_it_was(self) -> None:
+        path = write_config(self.directory, "alpha", b"{}")
+        shutil.rmtree(self.runtime)
+        self.assertEqual(write_config(self.directory, "alpha", b"2"), path)
+        self.assertEqual(stat.S_IMODE(self.runtime.stat().st_mode), 0o700)
         self.assertEqual(stat.S_IMODE(os.stat(self.directory).st_mode), 0o700)
+
+    def test_a_directory_that_others_may_enter_is_refused_on_both_levels(self) -> None:
+        write_config(self.directory, "beta", b"{}")
+        for level in (self.directory, str(self.runtime)):
+            os.chmod(level, 0o755)
+            self.refused(f"{level} is open to others")
+            os.chmod(level, 0o700)
+        self.assertEqual(os.listdir(self.directory), ["beta.mcp.json"])
 
     def test_there_is_one_file_for_each_session_and_it_is_replaced_whole(self) -> None:
         first = write_config(self.directory, "alpha", b"one")
@@ -168,16 +184,21 @@ class ConfigFileTests(SynchronousTestCase):
             path = write_config(self.directory, key, b"{}")
             self.assertEqual(os.path.dirname(path), self.directory)
 
-    def test_a_directory_that_is_a_symbolic_link_is_refused(self) -> None:
-        target = Path(self.mktemp())
-        target.mkdir()
-        os.makedirs(os.path.dirname(self.directory))
-        os.symlink(target.absolute(), self.directory)
-        self.assertRaises(OSError, write_config, self.directory, "alpha", b"{}")
+    def test_a_directory_that_is_a_symbolic_link_is_refused_on_both_levels(self) -> None:
+        target = Path(self.mktemp()).absolute()
+        target.mkdir(mode=0o700)
+        for level in (self.runtime, Path(self.directory)):
+            level.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            level.symlink_to(target)
+            self.refused(f"{level} is a symlink")
+            level.unlink()
+            level.mkdir(mode=0o700)
         self.assertEqual(list(target.iterdir()), [])
 
     def test_a_write_that_fails_leaves_nothing_behind(self) -> None:
-        os.makedirs(os.path.join(self.directory, "alpha.mcp.json"))
+        path = write_config(self.directory, "alpha", b"{}")
+        os.unlink(path)
+        os.mkdir(path)
         self.assertRaises(OSError, write_config, self.directory, "alpha", b"{}")
         self.assertEqual(os.listdir(self.directory), ["alpha.mcp.json"])
 

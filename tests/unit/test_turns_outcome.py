@@ -24,6 +24,7 @@ INIT = {
 GOOD = {"type": "result", "subtype": "success", "is_error": False, "result": "done"}
 RATE_LIMIT = {"type": "result", "subtype": "success", "is_error": True, "result": "rate limit reached"}
 API_ERROR = {"type": "result", "subtype": "success", "is_error": True, "result": "API Error: 500 overloaded"}
+WORDLESS = {**API_ERROR, "result": " "}
 DURING = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": ["stopped"]}
 ABORTED = {**DURING, "terminal_reason": "aborted_streaming"}
 OVERFLOW = {**API_ERROR, "result": "Prompt is too long", "terminal_reason": "prompt_too_long"}
@@ -74,6 +75,7 @@ TABLE: list[tuple[str, list[object], dict[str, Any], Outcome, str | None, str]] 
     ("one line on stderr", [], {"exit_code": 1, "stderr_tail": "Error: x\n"}, FAILED, None, "stderr: Error: x"),
     ("context overflow", [INIT, OVERFLOW], {"exit_code": 1}, FAILED, None, "does not compact"),
     ("context overflow, in words only", [INIT, OVERFLOW_IN_WORDS], {}, FAILED, None, "context overflow:"),
+    ("an error without words", [INIT, WORDLESS], {}, FAILED, None, "exit code 0; its result is an error without"),
     ("an exit nobody could tell", [INIT], {"exit_code": None}, FAILED, None, "its exit was not observed"),
     ("exit code 127", [], {"exit_code": 127, "stderr_tail": "gone"}, FAILED, None, "exit code 127; stderr: gone"),
     ("code of a harmless signal", [INIT], {"exit_code": 128 + 17}, FAILED, None, "exit code 145"),

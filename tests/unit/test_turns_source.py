@@ -60,7 +60,7 @@ class Spawning(SynchronousTestCase):
         self.dir = Path(self.mktemp()).resolve()
         self.dir.mkdir()
         self.config_dir = self.dir / "run" / "mcp"
-        self.config_dir.parent.mkdir()
+        self.config_dir.parent.mkdir(mode=0o700)
         self.reactor = FakeProcessReactor()
         self.claude = FakeClaude()
         self.kins: dict[tuple[int, str], FakeKin] = {}

@@ -8,7 +8,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.records import TurnUsage
-from hivesub.turns.events import TEXT_LIMIT
+from hivesub.turns.events import ERRORS_CHARACTERS, ERRORS_LIMIT, TEXT_LIMIT
 from hivesub.turns.stream import Stream, Tail
 
 SESSION = "00000000-0000-4000-8000-000000000001"
@@ -223,6 +223,18 @@ class RobustnessTests(SynchronousTestCase):
         exact = read(result(result="x" * TEXT_LIMIT)).result
         assert seen is not None and exact is not None
         self.assertEqual((len(seen.text), seen.text_after, exact.text_after), (TEXT_LIMIT, "x", ""))
+
+    def test_only_the_first_errors_are_kept_and_the_rest_is_counted(self) -> None:
+        def errors(*texts: object) -> tuple[str, ...]:
+            seen = read(result(is_error=True, errors=texts)).result
+            assert seen is not None
+            return seen.errors
+
+        few = [f"error {number}" for number in range(ERRORS_LIMIT)]
+        self.assertEqual(errors(*few), tuple(few))
+        self.assertEqual(errors(*few, None, "x", "y"), (*few, "2 more left out"))
+        self.assertEqual(errors("x" * ERRORS_CHARACTERS), ("x" * ERRORS_CHARACTERS,))
+        self.assertEqual(errors("xy", "z" * TEXT_LIMIT, "w"), ("xy", "z" * (ERRORS_CHARACTERS - 2), "1 more left out"))
 
     def test_a_line_past_the_limit_is_dropped_in_pieces_or_whole_and_the_next_is_read(self) -> None:
         long = line(result(result="x" * 5000))
