@@ -121,7 +121,10 @@ def test_ctrl_c_ends_the_watching_and_not_the_run(daemon: Daemon) -> None:
         assert watching.stdout is not None
         assert watching.stdout.readline().startswith("goes-on: running")
         watching.send_signal(signal.SIGINT)
-        _, err = watching.communicate(timeout=BOUND_S)
+        try:
+            _, err = watching.communicate(timeout=BOUND_S)
+        finally:
+            watching.kill()
     assert (watching.returncode, err) == (130, "")
     assert answered(daemon, "status", "goes-on")["subagents"][0]["state"] == "running"
     answered(daemon, "interrupt", "goes-on")
