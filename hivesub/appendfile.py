@@ -115,7 +115,8 @@ def _require_regular(path: str, seen: os.stat_result) -> None:
 
 
 def _require_no_kernels(path: str, device: int) -> None:
-    kind = _kernels_mounts().get(device)
+    # Of a file on a disk there is nothing to look up: these have no device of a driver's, which is major 0.
+    kind = None if os.major(device) else _kernels_mounts().get(device)
     if kind is not None:
         raise AppendError(_told(path, f"it is a file of the kernel ({kind}), and only regular files are appended to"))
 

@@ -135,12 +135,10 @@ class Attempt:
         self._interrupted = True
         self.stop(why)
 
-    def swept(self, within_s: float) -> Deferred[None]:
+    async def swept(self, within_s: float) -> None:
         """Wait until what an interrupted run had left is gone, without an error when that takes longer."""
-        waiting = self._swept.wait(within_s)
-        if not self._sweeping:
-            self._swept.fire()
-        return waiting
+        if self._sweeping:
+            await self._swept.wait(within_s)
 
     def abandon(self, why: str) -> None:
         """Have the run end without its turn, as failed by this; what its child does then is not looked at."""

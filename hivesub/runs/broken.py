@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
 
-from hivesub.records import RecordDict, State
+from hivesub.records import RecordDict
 from hivesub.wording import rfc3339
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def bare_record(run: Run, error: Exception) -> RecordDict:
         "name": run.name,
         "session_id": None,
         "dir": "",
-        "state": State.RUNNING.value if reason is None else run.state.value,
+        "state": run.state.value,
         "turn": run.turn_number if run.goal is not None else None,
         "max_turns": run.max_turns if run.goal is not None else None,
         "goal": None,

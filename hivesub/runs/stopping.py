@@ -48,8 +48,9 @@ async def _all_told(attempts: Mapping[str, Attempt], ending: Ending, clock: IRea
         await next(iter(attempts.values())).over(left)
     for name, attempt in list(attempts.items()):
         try:
-            _log.warn("{name} is given up: {why}", name=name, why=attempt.why_not_over())
-            attempt.abandon(f"{WHY}, and {attempt.why_not_over()}")
+            why = attempt.why_not_over()
+            _log.warn("{name} is given up: {why}", name=name, why=why)
+            attempt.abandon(f"{WHY}, and {why}")
         except Exception:
             _log.failure("the end of {name} could not be told", name=name)
     within_s = max(TOLD_S, deadline - clock.seconds())

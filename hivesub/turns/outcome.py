@@ -152,10 +152,10 @@ def _verdict(observed: _Observed, result: Result | None) -> _Verdict:
     if observed.lingered and good:
         said = "lingered: its result was good, then it neither wrote nor exited and was ended by the daemon"
         return _Verdict(Outcome.FINISHED, said)
-    if observed.lingered and result is not None and not _budget_reached(result):
-        return _failed(observed, result, "stayed after its result and was ended by the daemon")
     if observed.lingered and result is not None:
-        return _budget_stop(result)
+        if _budget_reached(result):
+            return _budget_stop(result)
+        return _failed(observed, result, "stayed after its result and was ended by the daemon")
     signal = signal_name(observed.signal) if observed.signal is not None else signal_of_exit_code(observed.exit_code)
     if observed.our_stop is not None:
         return _stopped_by_us(observed, observed.our_stop, signal, good)

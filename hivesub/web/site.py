@@ -128,7 +128,6 @@ class BoundedChannel(HTTPChannel):
     site: BoundedSite
 
     _incomplete_since: float | None = None
-    _transport_full = False
     _held: BoundedRequest | None = None
     _late_abort: IDelayedCall | None = None
 
@@ -164,13 +163,11 @@ class BoundedChannel(HTTPChannel):
             cut(self.transport)
 
     def pauseProducing(self) -> None:
-        self._transport_full = True
         super().pauseProducing()
         # Also while a request is answered, when twisted.web's would keep all that comes meanwhile.
         self._networkProducer.pauseProducing()
 
     def resumeProducing(self) -> None:
-        self._transport_full = False
         super().resumeProducing()
         self._networkProducer.resumeProducing()
         held, self._held = self._held, None
@@ -181,7 +178,7 @@ class BoundedChannel(HTTPChannel):
         """As twisted.web's, but the request after it waits while the transport is full: who sends requests and reads no
         answers would have them all in our memory.
         """
-        if self._transport_full and self.persistent:
+        if self._waitingForTransport and self.persistent:
             self._held = cast(BoundedRequest, request)
             self.setTimeout(self.site.timeOut)
         else:
