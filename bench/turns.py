@@ -13,12 +13,12 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 
 from hivesub.records import TurnSpec
-from hivesub.redact import Redactor
-from hivesub.runs.tokens import Tokens
-from hivesub.turns.claude import Program
+from hivesub.redaction.redactor import Redactor
+from hivesub.runs.signals import Tokens
 from hivesub.turns.command import find_wrappers
 from hivesub.turns.mcpconfig import Servers
-from hivesub.turns.source import TurnSource
+from hivesub.turns.program import Program
+from hivesub.turns.spawner import TurnSpawner
 
 
 class _Known:
@@ -31,11 +31,11 @@ class _Known:
         return succeed(self._program)
 
 
-def turn_source(reactor: Any, command: str, *, now: Callable[[], datetime]) -> TurnSource:
+def turn_source(reactor: Any, command: str, *, now: Callable[[], datetime]) -> TurnSpawner:
     """What starts turns of `command` in place of claude."""
     redactor = Redactor(())
     claude: Any = _Known(command)
-    return TurnSource(
+    return TurnSpawner(
         reactor,
         reactor,
         now=now,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hivesub.options import OPTIONS, variable_of
+from hivesub.config.options import OPTIONS, variable_of
 from hivesub.tools import schemas
 from hivesub.tools.control import control_tools
 from hivesub.tools.kinds import Kind

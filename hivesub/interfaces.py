@@ -58,13 +58,13 @@ class ITurn(Interface):
         """
 
     def stop(reason: str) -> None:
-        """Begin the kill ladder (spec 3.4), once; later calls and calls after the end change nothing.
+        """Begin the kill ladder, once; later calls and calls after the end change nothing.
 
         :param reason: a clause for `detail`, such as ``interrupted by the agent``.
         """
 
 
-class ITurnSource(Interface):
+class ITurnSpawner(Interface):
     """Starts turns."""
 
     def spawn(spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
@@ -113,7 +113,7 @@ class IFleet(Interface):
     """Names and their subagents: what the four tools mean."""
 
     def start(request: StartRequest) -> Deferred[RecordDict]:
-        """Start a subagent (spec 3.1).
+        """Start a subagent.
 
         :returns: fires with the answer's fields, `subagent` and `replaced_session_id` where one was replaced, once the
             process exists. Cancelling forgets the answer; the run goes on.
@@ -121,16 +121,16 @@ class IFleet(Interface):
         """
 
     def resume(request: ContinueRequest) -> Deferred[RecordDict]:
-        """Continue a subagent (spec 3.2), as `start`; `previous_signal` where the previous turn was killed."""
+        """Continue a subagent, as `start`; `previous_signal` where the previous turn was killed."""
 
     def status(name: str | None, wait_s: float, result: bool) -> Deferred[RecordDict]:
-        """Tell of one subagent or all (spec 3.3): `{"subagents": [record, …]}`, with `counts` when no name is given."""
+        """Tell of one subagent or all: `{"subagents": [record, …]}`, with `counts` when no name is given."""
 
     def interrupt(name: str) -> Deferred[RecordDict]:
-        """Stop a run (spec 3.4): `{"subagent": record, "escalated": bool}`."""
+        """Stop a run: `{"subagent": record, "escalated": bool}`."""
 
 
-class IOverlook(Interface):
+class IOperatorView(Interface):
     """The fleet as its operator sees it. Nothing here changes anything."""
 
     def overlook() -> RecordDict:
@@ -149,7 +149,7 @@ class IOutbox(Interface):
     def push(todo: RecordDict, changed: Callable[[TodoState], None]) -> None:
         """Keep a todo in the state directory, then deliver it to each sink. Never blocks, never raises.
 
-        :param todo: the whole JSON object (spec section 7).
+        :param todo: the whole JSON object.
         :param changed: called at each change of what became of it (the worst of all sinks).
         """
 

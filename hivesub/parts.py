@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from hivesub.address import Address
-from hivesub.appendfile import DaemonThreads
 from hivesub.errors import ConfigError
-from hivesub.redact import Redactor
-from hivesub.runs.ending import Ending
+from hivesub.redaction.detection import environment_secrets, url_secrets
+from hivesub.redaction.redactor import Redactor
+from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
-from hivesub.runs.overlook import Overlook
+from hivesub.runs.operator import OperatorView
 from hivesub.runs.report import ReportFile
-from hivesub.runs.tokens import Tokens
-from hivesub.secretvalues import environment_secrets, url_secrets
+from hivesub.runs.signals import Tokens
+from hivesub.system.appendfile import DaemonThreads
+from hivesub.system.descriptors import descriptor_limit
 from hivesub.todos.outbox import Outbox
 from hivesub.todos.sinks import make_sink
 from hivesub.todos.store import TodoStore
 from hivesub.tools.control import control_server
 from hivesub.tools.subagent import subagent_server
-from hivesub.turns.claude import Claude
 from hivesub.turns.command import child_environment, config_dir, find_wrappers
-from hivesub.turns.limits import descriptor_limit
 from hivesub.turns.mcpconfig import Servers, read_servers
-from hivesub.turns.source import TurnSource
+from hivesub.turns.program import Claude
+from hivesub.turns.spawner import TurnSpawner
 from hivesub.turns.toolset import resolve_tools
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.mcp import McpApp
@@ -43,7 +43,7 @@ from hivesub.web.tree import Tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hivesub.options import Settings
+    from hivesub.config.options import Settings
 
 
 def _now() -> datetime:
@@ -111,7 +111,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         in_thread=threads,
         random=random.random,
     )
-    source = TurnSource(
+    source = TurnSpawner(
         reactor,
         reactor,
         now=_now,
@@ -127,7 +127,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         new_mark=lambda: f"{state_mark}-{secrets.token_hex(8)}",
         spawned=descriptors.give_back,
     )
-    ending = Ending(
+    announcer = Announcer(
         report=ReportFile(clock=reactor, in_thread=threads),
         outbox=outbox,
         now=_now,
@@ -139,7 +139,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         clock=reactor,
         now=_now,
         redactor=redactor,
-        ending=ending,
+        announcer=announcer,
         tools=tools,
         default_dir=settings.dir,
         max_running=settings.max_running,
@@ -148,8 +148,8 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     )
     agent = McpApp(subagent_server(fleet))
     control = McpApp(control_server())
-    overlook = Overlook(
-        fleet.runs, tally=ending.tally, clock=reactor, redact=redactor.redact, max_running=settings.max_running
+    operator_view = OperatorView(
+        fleet.runs, tally=announcer.tally, clock=reactor, redact=redactor.redact, max_running=settings.max_running
     )
     tree = Tree(
         agent=agent,
@@ -158,7 +158,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         hosts=hosts,
         bearer=bearer,
         clock=reactor,
-        pages={**page_resources(overlook, _now, reactor), "/metrics": Metrics(overlook)},
+        pages={**page_resources(operator_view, _now, reactor), "/metrics": Metrics(operator_view)},
     )
     return Parts(
         settings=settings,

@@ -13,11 +13,11 @@ from typing import Any
 from attrs import field, frozen
 
 DEFAULT_MAX_TURNS = 5
-"""The turns of a goal that was given without `max_turns` (spec 3.1)."""
+"""The turns of a goal that was given without `max_turns`."""
 
 
 class Outcome(StrEnum):
-    """What was observed of a turn's end (spec section 1)."""
+    """What was observed of a turn's end."""
 
     FINISHED = "finished"
     FAILED = "failed"
@@ -25,7 +25,7 @@ class Outcome(StrEnum):
 
 
 class State(StrEnum):
-    """The state of a subagent, as `status` names it (spec 3.3)."""
+    """The state of a subagent, as `status` names it."""
 
     RUNNING = "running"
     IDLE = "idle"
@@ -35,7 +35,7 @@ class State(StrEnum):
 
 
 class StopKind(StrEnum):
-    """Why no further turn follows (spec 3.3)."""
+    """Why no further turn follows."""
 
     TURN_ENDED = "turn_ended"
     GOAL_REACHED = "goal_reached"
@@ -48,7 +48,7 @@ class StopKind(StrEnum):
 
 
 class SignalKind(StrEnum):
-    """The two things a subagent can say about itself (spec section 4)."""
+    """The two things a subagent can say about itself."""
 
     GOAL_REACHED = "goal_reached"
     NEED_HELP = "need_help"
@@ -213,15 +213,15 @@ class RunRequest:
 
 @frozen(kw_only=True)
 class StartRequest(RunRequest):
-    """The arguments of `start` (spec 3.1). `max_turns` is None without a goal."""
+    """The arguments of `start`. `max_turns` is None without a goal."""
 
 
 @frozen(kw_only=True)
 class ContinueRequest(RunRequest):
-    """The arguments of `continue` (spec 3.2). `goal` "" asks for a single turn."""
+    """The arguments of `continue`. `goal` "" asks for a single turn."""
 
     session_id: str | None = None
 
 
 RecordDict = dict[str, Any]
-"""The JSON object that `status` calls a record (spec 3.3): str, int, float, bool, None, lists and dicts alone."""
+"""The JSON object that `status` calls a record: str, int, float, bool, None, lists and dicts alone."""

@@ -20,12 +20,12 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from hivesub.address import address_of
-from hivesub.adopted import Adopted
 from hivesub.errors import ConfigError, HivesubError
-from hivesub.notify import StandingReport, notify_from
 from hivesub.parts import Parts, assemble, config_files
-from hivesub.statedir import StateDir, claim
-from hivesub.turns.orphans import end_orphans
+from hivesub.system.notify import StandingReport, notify_from
+from hivesub.system.statedir import StateDir, claim
+from hivesub.system.zombies import Adopted
+from hivesub.turns.leftovers import end_leftovers
 from hivesub.turns.processes import marked
 from hivesub.turns.toolset import beyond_default
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IListeningPort
 
-    from hivesub.options import Settings
+    from hivesub.config.options import Settings
 
 LEFT_S = 1.0
 """How long a stop gives what ended turns have left, from SIGTERM to SIGKILL and from there on."""
@@ -143,7 +143,7 @@ class Daemon(Service):
 
     async def _end_orphans(self) -> None:
         if self._state.dead:
-            await end_orphans((f"{mark}-" for mark in self._state.dead), clock=self._reactor, marked=marked)
+            await end_leftovers((f"{mark}-" for mark in self._state.dead), clock=self._reactor, marked=marked)
             for mark in self._state.dead:
                 shutil.rmtree(config_files(self._parts.settings, mark), ignore_errors=True)
             self._state.forget_dead()
@@ -187,7 +187,7 @@ class Daemon(Service):
 
     def _end_left(self) -> Deferred[int]:
         marks = [f"{self._state.mark}-"]
-        return end_orphans(marks, clock=self._reactor, marked=marked, whose="this daemon", wait_s=LEFT_S)
+        return end_leftovers(marks, clock=self._reactor, marked=marked, whose="this daemon", wait_s=LEFT_S)
 
     def _close_port(self) -> Any:
         return self._port.stopListening() if self._port is not None else None

@@ -23,8 +23,8 @@ from twisted.logger import Logger
 from twisted.python import usage
 
 from hivesub import __version__
+from hivesub.config.options import OPTIONS, OptionError, Settings, make_directories, read_settings
 from hivesub.errors import ConfigError
-from hivesub.options import OPTIONS, OptionError, Settings, make_directories, read_settings
 
 _log = Logger()
 

@@ -18,7 +18,7 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from hivesub.interfaces import ITurn, ITurnSource
+from hivesub.interfaces import ITurn, ITurnSpawner
 from hivesub.records import Control, TurnEnd
 
 if TYPE_CHECKING:
@@ -254,8 +254,8 @@ class FakeTurn:
             waiter.callback(None)
 
 
-@implementer(ITurnSource)
-class FakeTurnSource:
+@implementer(ITurnSpawner)
+class FakeTurnSpawner:
     """Gives `FakeTurn`s, kept in `turns`.
 
     `error`: what the next spawn fails with. `hold`: keep spawns waiting until `release`. `swept`: the marks of the runs

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from hivesub.dirs import default_runtime_dir, make_private_dir
+from hivesub.system.dirs import default_runtime_dir, make_private_dir
 
 NOTICE = """\
 hivesub: there is no `claude` on PATH, so this daemon runs on a stand-in for it: {wrapper}

@@ -1,6 +1,6 @@
 """How the end of a run is put into words: one place, so that `status`, the todo and the report file say the same.
 
-Pure functions over a record (spec 3.3). Outcome and stop reason stay two sentences; what a subagent claims is quoted
+Pure functions over a record. Outcome and stop reason stay two sentences; what a subagent claims is quoted
 and labelled as a claim on every surface. Owns no layout: who shows a sentence decides where it stands.
 """
 
@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from hivesub.records import RecordDict
 
 KILLED = "killed mid-turn, not finished"
-"""What every surface calls a killed turn (spec section 7)."""
+"""What every surface calls a killed turn."""
 
 UNVERIFIED = "self-reported, not verified"
-"""What every surface adds to `goal_reached` (spec section 4)."""
+"""What every surface adds to `goal_reached`."""
 
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -46,6 +46,11 @@ def visible(text: str) -> str:
 def rfc3339(when: datetime) -> str:
     """An aware datetime as RFC 3339 in UTC, to the millisecond, such as ``2031-05-06T07:08:09.123Z``."""
     return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def internal_error(error: BaseException | None) -> str:
+    """What is said of an error of the daemon's own; its traceback is in the log alone."""
+    return f"internal error: {type(error).__name__}"
 
 
 def turn_phrase(record: RecordDict) -> str:

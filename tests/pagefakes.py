@@ -1,4 +1,4 @@
-"""A fleet to look at, made up: records with histories, as `IOverlook` gives them."""
+"""A fleet to look at, made up: records with histories, as `IOperatorView` gives them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from zope.interface import implementer
 
-from hivesub.interfaces import IOverlook
+from hivesub.interfaces import IOperatorView
 from hivesub.records import RecordDict
 from hivesub.runs.tally import BOUNDS_S, Reading
 
@@ -58,7 +58,7 @@ def a_reading(**changes: Any) -> Reading:
     return Reading(**{**fields, **changes})
 
 
-@implementer(IOverlook)
+@implementer(IOperatorView)
 class FakeOverlook:
     """Gives the records that a test puts into `records`, and the reading in `numbers`."""
 

@@ -26,9 +26,9 @@ from hivesub.records import (
     TurnEnd,
     TurnUsage,
 )
-from hivesub.runs.ending import Ending
+from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
-from hivesub.testing import FakeTurn, FakeTurnSource
+from hivesub.testing import FakeTurn, FakeTurnSpawner
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, 123000, tzinfo=UTC)
 TOOLS = ("Read", "Write")
@@ -132,7 +132,7 @@ class FleetCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.clock = Clock()
-        self.source = FakeTurnSource()
+        self.source = FakeTurnSpawner()
         self.told: list[str] = []
         self.report = FakeReport(self.told)
         self.outbox = FakeOutbox(self.told)
@@ -145,7 +145,7 @@ class FleetCase(SynchronousTestCase):
             clock=self.clock,
             now=self.now,
             redactor=redactor,
-            ending=Ending(
+            announcer=Announcer(
                 report=self.report,
                 outbox=self.outbox,
                 now=self.now,

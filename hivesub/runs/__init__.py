@@ -1,1 +1,1 @@
-"""Runs and their subagents: turns toward a goal, signals, reports. Starts turns through `ITurnSource` alone."""
+"""Runs and their subagents: turns toward a goal, signals, reports. Starts turns through `ITurnSpawner` alone."""

@@ -1,4 +1,4 @@
-"""Names and their subagents: what `start`, `continue`, `status` and `interrupt` mean (spec sections 3 and 8).
+"""Names and their subagents: what `start`, `continue`, `status` and `interrupt` mean.
 
 Owns who runs, who is remembered, and what is told when a run ends. All of it lives in memory, as long as the daemon.
 """
@@ -23,14 +23,13 @@ from hivesub.errors import (
 )
 from hivesub.interfaces import IFleet
 from hivesub.records import Outcome, TodoState
-from hivesub.runs.attempt import Attempt
-from hivesub.runs.claims import take_claim
-from hivesub.runs.once import Once, check_same, digest_of
+from hivesub.runs.active import ActiveRun, stop_all
 from hivesub.runs.plan import check_session_free, continue_error, is_miss, plan_continue, plan_start
+from hivesub.runs.requestkeys import RequestKeys, check_same, digest_of
 from hivesub.runs.roster import KeptCall, Roster
-from hivesub.runs.stopping import stop_all
-from hivesub.runs.telling import Telling
-from hivesub.runs.waiting import Waiters
+from hivesub.runs.signals import take_claim
+from hivesub.runs.views import Views
+from hivesub.waiters import Waiters
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,14 +38,14 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IReactorTime
 
-    from hivesub.interfaces import IRedactor, ITurnSource
+    from hivesub.interfaces import IRedactor, ITurnSpawner
     from hivesub.records import ContinueRequest, RecordDict, RunRequest, SignalKind, StartRequest
-    from hivesub.runs.ending import Ending
+    from hivesub.runs.announcement import Announcer
     from hivesub.runs.roster import Subagent
     from hivesub.runs.run import Run
 
 INTERRUPT_S = 9.5
-"""How long `interrupt` waits for the child to go: its answer comes within 10 s (spec 3.4)."""
+"""How long `interrupt` waits for the child to go: its answer comes within 10 s."""
 
 
 @implementer(IFleet)
@@ -63,11 +62,11 @@ class Fleet:
     def __init__(
         self,
         *,
-        source: ITurnSource,
+        source: ITurnSpawner,
         clock: IReactorTime,
         now: Callable[[], datetime],
         redactor: IRedactor,
-        ending: Ending,
+        announcer: Announcer,
         tools: tuple[str, ...],
         default_dir: Path,
         max_running: int,
@@ -78,18 +77,18 @@ class Fleet:
         self._clock = clock
         self._now = now
         self._redact = redactor.redact
-        self._telling = Telling(clock=clock, redact=redactor.redact)
-        self._ending = ending
-        self._tally = ending.tally
+        self._views = Views(clock=clock, redact=redactor.redact)
+        self._announcer = announcer
+        self._tally = announcer.tally
         self._tools = tools
         self._default_dir = default_dir
         self._max_running = max_running
         self._config_dir = config_dir
         self._new_session_id = new_session_id
         self._roster = Roster()
-        self._attempts: dict[str, Attempt] = {}
+        self._active: dict[str, ActiveRun] = {}
         self._ended = Waiters(clock)
-        self._once = Once()
+        self._keys = RequestKeys()
         self._stopping = False
 
     # The four tools.
@@ -119,29 +118,29 @@ class Fleet:
         beside: RecordDict = {}
         if earlier is not None and earlier.session_id is not None:
             beside["replaced_session_id"] = self._redact(earlier.session_id)
-        attempt = self._begin(run, held=False)
+        active = self._begin(run, held=False)
         self._keep("start", request, run, beside)
-        await attempt.launch()
-        return self._telling.made(run, beside)
+        await active.launch()
+        return self._views.made(run, beside)
 
     async def _continue(self, request: ContinueRequest) -> RecordDict:
         called_at = self._clock.seconds()
         self._admit(request.name)
         earlier = self._continued_from(self._last(request.name))
         run = plan_continue(request, earlier, default_dir=self._default_dir, tools=self._tools, now=self._now())
-        check_session_free(run, [attempt.run for attempt in self._attempts.values()])
+        check_session_free(run, [active.run for active in self._active.values()])
         beside: RecordDict = {}
         previous = earlier.last_turn if earlier is not None else None
         if previous is not None and previous.outcome is Outcome.KILLED:
             beside["previous_signal"] = previous.signal
-        attempt = self._begin(run, held=True)
+        active = self._begin(run, held=True)
         self._keep("continue", request, run, beside)
         try:
-            await attempt.launch()
-            await attempt.under_way()
+            await active.launch()
+            await active.under_way()
         finally:
-            attempt.held = False
-        if attempt.withdrawn:
+            active.held = False
+        if active.withdrawn:
             end = run.last_turn
             if end is None:
                 raise run.error or HivesubError("the run ended before it had a process")
@@ -149,7 +148,7 @@ class Fleet:
                 raise ContinueFailed(self._redact(f"claude was killed before its turn was under way: {end.detail}"))
             raise ContinueFailed(self._redact(continue_error(run, end, self._config_dir)))
         self._tally.resume.observe(self._clock.seconds() - called_at)
-        return self._telling.made(run, beside)
+        return self._views.made(run, beside)
 
     async def _status(self, name: str | None, wait_s: float, result: bool) -> RecordDict:
         asked = [self._roster.known(name).run] if name is not None else self._roster.runs()
@@ -158,25 +157,25 @@ class Fleet:
         while watched and not any(run.over for run in watched) and (left := deadline - self._clock.seconds()) > 0:
             await self._ended.wait(left)
         if name is not None:
-            return {"subagents": [self._telling.record(self._roster.known(name).run, result=result)]}
-        return self._telling.listed(self._roster.runs(), result)
+            return {"subagents": [self._views.record(self._roster.known(name).run, result=result)]}
+        return self._views.listed(self._roster.runs(), result)
 
     async def _interrupt(self, name: str) -> RecordDict:
         run = self._roster.known(name).run
-        attempt = self._attempts.get(name)
-        if attempt is None:
+        active = self._active.get(name)
+        if active is None:
             last = "" if run.last_turn is None else f", its last turn {run.last_turn.outcome.value}"
             raise NotRunning(
                 f"{name} is not running: it is {run.state.value}{last}. Nothing to interrupt; `continue` resumes it"
             )
         deadline = self._clock.seconds() + INTERRUPT_S
-        over = attempt.over(within_s=INTERRUPT_S)
-        attempt.interrupt("interrupted by the agent")
+        over = active.over(within_s=INTERRUPT_S)
+        active.interrupt("interrupted by the agent")
         await over
         if not run.over:
-            raise StillRunning(f"{name} has not ended yet: {attempt.why_not_over()}. Ask `status` again")
-        await attempt.swept(max(0.0, deadline - self._clock.seconds()))
-        return {"subagent": self._telling.record(run), "escalated": run.escalated}
+            raise StillRunning(f"{name} has not ended yet: {active.why_not_over()}. Ask `status` again")
+        await active.swept(max(0.0, deadline - self._clock.seconds()))
+        return {"subagent": self._views.record(run), "escalated": run.escalated}
 
     # Admission.
 
@@ -191,17 +190,17 @@ class Fleet:
     def _admit(self, name: str) -> None:
         if self._stopping:
             raise Stopping("the daemon is stopping and takes no new runs; call again when it is back")
-        if name in self._attempts:
-            run = self._attempts[name].run
+        if name in self._active:
+            run = self._active[name].run
             age = run.turn.last_event_at if run.turn is not None else None
             heard = "" if age is None else f", last event {self._clock.seconds() - age:.0f} s ago"
             raise AlreadyRunning(
                 f"{name} is running (turn {run.turn_number}{heard}): nothing was queued. "
                 "Wait with `status`, stop it with `interrupt`, or take another name"
             )
-        if len(self._attempts) >= self._max_running:
+        if len(self._active) >= self._max_running:
             raise TooManyRunning(
-                f"{len(self._attempts)} runs are going on, the daemon's limit (--max-running): nothing was queued. "
+                f"{len(self._active)} runs are going on, the daemon's limit (--max-running): nothing was queued. "
                 "Wait with `status` until one ends, or `interrupt` one"
             )
 
@@ -219,18 +218,18 @@ class Fleet:
             kept = known.calls.get((tool, key)) if known is not None else None
             return work() if kept is None else Deferred.fromCoroutine(self._repeat(kept, request))
 
-        return await self._once.join((tool, request.name, key), request, made_or_new)
+        return await self._keys.join((tool, request.name, key), request, made_or_new)
 
     async def _repeat(self, kept: KeptCall, request: RunRequest) -> RecordDict:
         """Answer with the run already made. Where its first caller gave up, it may not have come about yet."""
         check_same(kept.digest, request)
-        attempt = self._attempts.get(request.name)
-        if attempt is not None and attempt.run is kept.run and kept.run.last_turn is None:
+        active = self._active.get(request.name)
+        if active is not None and active.run is kept.run and kept.run.last_turn is None:
             if kept.run.turn is None:
-                await attempt.launched()
+                await active.launched()
             if kept.run.resume is not None:
-                await attempt.under_way()
-        return self._telling.made(kept.run, kept.beside)
+                await active.under_way()
+        return self._views.made(kept.run, kept.beside)
 
     def _keep(self, tool: str, request: RunRequest, run: Run, beside: RecordDict) -> None:
         """Keep a call that bears a key from the first: its caller may give up before the answer, and come again."""
@@ -240,9 +239,9 @@ class Fleet:
 
     # The life of a run.
 
-    def _begin(self, run: Run, *, held: bool) -> Attempt:
+    def _begin(self, run: Run, *, held: bool) -> ActiveRun:
         earlier = self._roster.place(run)
-        attempt = self._attempts[run.name] = Attempt(
+        active = self._active[run.name] = ActiveRun(
             run,
             held=held,
             source=self._source,
@@ -252,15 +251,15 @@ class Fleet:
             finished=partial(self._finished, earlier),
             tally=self._tally,
         )
-        return attempt
+        return active
 
-    def _finished(self, earlier: Subagent | None, attempt: Attempt) -> None:
-        run = attempt.run
-        del self._attempts[run.name]
+    def _finished(self, earlier: Subagent | None, active: ActiveRun) -> None:
+        run = active.run
+        del self._active[run.name]
         end = run.last_turn
-        if end is None or (attempt.held and not end.under_way):
+        if end is None or (active.held and not end.under_way):
             # Its run never got under way, and the call's own error tells it.
-            attempt.withdrawn = True
+            active.withdrawn = True
             self._roster.put_back(run.name, earlier)
             self._ended.fire()
             return
@@ -269,11 +268,13 @@ class Fleet:
         self._remember(run)
 
     def _remember(self, run: Run) -> None:
-        self._roster.ended(run.name, self._attempts)
+        self._roster.ended(run.name, self._active)
         old, run.todo = run.todo, TodoState.PENDING
-        telling = self._ending.tell(run, lambda: self._telling.record(run))
-        telling.addErrback(lambda failure: self.log.failure("the end of {name} was not told", failure, name=run.name))
-        telling.addCallback(lambda _: self._ended.fire())
+        announcing = self._announcer.announce(run, lambda: self._views.record(run))
+        announcing.addErrback(
+            lambda failure: self.log.failure("{name}: its end was not announced", failure, name=run.name)
+        )
+        announcing.addCallback(lambda _: self._ended.fire())
         # Last: an end that cannot be counted is told all the same.
         self._tally.todo_moved(old, TodoState.PENDING)
         self._tally.run_ended(run.stop_reason)
@@ -286,7 +287,7 @@ class Fleet:
     @property
     def running(self) -> int:
         """How many runs are going on."""
-        return len(self._attempts)
+        return len(self._active)
 
     def runs(self) -> list[Run]:
         """The last run of each name, in the order of ending."""
@@ -298,4 +299,4 @@ class Fleet:
         :returns: fires when the todo of every run was handed on, within 10 s.
         """
         self._stopping = True
-        return stop_all(self._attempts, self._ending, self._clock)
+        return stop_all(self._active, self._announcer, self._clock)

@@ -21,16 +21,16 @@ from twisted.python.failure import Failure
 from hivesub.errors import HivesubError
 from hivesub.interfaces import ITurn
 from hivesub.records import Outcome, SignalKind, StopKind, StopReason, TurnEnd, TurnSpec
-from hivesub.runs.broken import internal_error
+from hivesub.runs.decision import after_turn
 from hivesub.runs.prompts import first_prompt, next_prompt
 from hivesub.runs.tally import Tally
-from hivesub.runs.verdict import after_turn
+from hivesub.wording import internal_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from hivesub.interfaces import ITurnSource
+    from hivesub.interfaces import ITurnSpawner
     from hivesub.runs.run import Run
 
 LEAST_BUDGET_USD = 0.000001
@@ -75,7 +75,7 @@ class Core:
     """
 
     run: Run
-    source: ITurnSource
+    source: ITurnSpawner
     now: Callable[[], datetime]
     signalled: Callable[[int, SignalKind, str, str | None], str]
     began: Callable[[], None]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from hivesub.errors import AlreadyRunning, BadRequest
 from hivesub.records import DEFAULT_MAX_TURNS
+from hivesub.runs.decision import keeps_goal
 from hivesub.runs.history import History
 from hivesub.runs.report import resolve_report_path
 from hivesub.runs.run import Run
-from hivesub.runs.verdict import keeps_goal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -71,7 +71,7 @@ def plan_start(
 def plan_continue(
     request: ContinueRequest, earlier: Run | None, *, default_dir: Path, tools: tuple[str, ...], now: datetime
 ) -> Run:
-    """The run of a `continue` (spec 3.2): what is not given carries over from the earlier run of the name.
+    """The run of a `continue`: what is not given carries over from the earlier run of the name.
 
     A goal carries over unless it was reported reached; its budget of turns begins afresh, at the same size.
     """

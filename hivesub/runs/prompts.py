@@ -1,4 +1,4 @@
-"""What a subagent is told: the first prompt of a run and the one of each later turn (spec section 6). Pure text;
+"""What a subagent is told: the first prompt of a run and the one of each later turn. Pure text;
 short on purpose.
 
 The goal is quoted verbatim between two lines that it does not itself contain, so that a goal of many lines, or one

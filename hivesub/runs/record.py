@@ -1,17 +1,21 @@
-"""The record of a run as `status` tells it (spec 3.3): a JSON object built from what is known, nothing else."""
+"""The record of a run as `status` tells it: a JSON object built from what is known, nothing else."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from twisted.logger import Logger
+
 from hivesub.records import Control, RecordDict
 from hivesub.turns.events import MARGIN, TEXT_LIMIT
-from hivesub.wording import rfc3339
+from hivesub.wording import internal_error, rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hivesub.runs.run import Run
+
+_log = Logger()
 
 
 def record(
@@ -105,3 +109,44 @@ def _result(run: Run, redact: Callable[[str], str]) -> str | None:
     safe = len(told) - MARGIN // 2 if len(said.text_after) == MARGIN else len(told)
     end = min(TEXT_LIMIT, safe)
     return told[:end] + (" [cut at 100,000 characters]" if end < len(told) else "")
+
+
+def minimal_record(run: Run, error: Exception) -> RecordDict:
+    """The record of a run whose own cannot be built: the fields of any other, with what no text has to be read for.
+
+    :param error: why, which is logged here. Called where it is caught.
+    """
+    _log.failure("no record could be built of {name}", name=run.name)
+    last, reason = run.last_turn, run.stop_reason
+    told: RecordDict = {
+        "name": run.name,
+        "session_id": None,
+        "dir": "",
+        "state": run.state.value,
+        "turn": run.turn_number if run.goal is not None else None,
+        "max_turns": run.max_turns if run.goal is not None else None,
+        "goal": None,
+        "last_event_age_s": None,
+        "started_at": rfc3339(run.started_at),
+        "ended_at": None if run.ended_at is None else rfc3339(run.ended_at),
+        "last_turn": None
+        if last is None
+        else {
+            "outcome": last.outcome.value,
+            "signal": last.signal,
+            "exit_code": last.exit_code,
+            "detail": "",
+            "ended_at": rfc3339(last.ended_at),
+        },
+        "stop_reason": None if reason is None else {"kind": reason.kind.value, "message": internal_error(error)},
+        "signals": [],
+        "report_file": None,
+        "report_error": None,
+        "usage": {"cost_usd": None, "claude_turns": 0, "input_tokens": 0, "output_tokens": 0},
+        "control": run.control.value,
+        "missing_tools": [],
+        "todo": run.todo.value,
+    }
+    if reason is None:
+        told["pid"] = None
+    return told

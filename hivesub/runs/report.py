@@ -1,7 +1,7 @@
 """The report file: which path is meant, what is appended at the end of a run, and the append that never holds up the
 daemon.
 
-Owns the report's text and paths (spec sections 4 and 6). When a report is due, and what becomes of an error, is the
+Owns the report's text and paths. When a report is due, and what becomes of an error, is the
 run's business.
 """
 
@@ -15,10 +15,10 @@ from twisted.internet.defer import CancelledError, Deferred, TimeoutError
 from twisted.internet.interfaces import IReactorTime
 from zope.interface import implementer
 
-from hivesub.appendfile import InThread, append_whole, resolved_within
 from hivesub.errors import AppendError, BadRequest
 from hivesub.interfaces import IReport
 from hivesub.records import RecordDict
+from hivesub.system.appendfile import InThread, append_whole, resolved_within
 from hivesub.wording import claims_sentence, outcome_sentence, rfc3339, stop_sentence, turn_phrase, valid_text
 
 

@@ -1,6 +1,6 @@
 """The names that are remembered: each with its last run, and with the calls that bore a `request_key`.
 
-Owns the order of ending and the bound on what is remembered (spec section 8).
+Owns the order of ending and the bound on what is remembered.
 """
 
 from __future__ import annotations

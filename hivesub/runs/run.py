@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from attrs import Factory, define, evolve
 
 from hivesub.records import Control, Init, Signal, SignalKind, State, StopReason, TodoState, TurnEnd, TurnUsage, Usage
+from hivesub.runs.decision import state_after
 from hivesub.runs.history import History
-from hivesub.runs.verdict import state_after
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hivesub.interfaces import ITurn
 
 MAX_MESSAGE = 4000
-"""Characters of a signal's message that are kept (spec section 4)."""
+"""Characters of a signal's message that are kept."""
 MAX_SIGNALS = 100
 """How many signals of a run are kept."""
 MAX_SIGNAL_CHARS = 40_000
@@ -88,14 +88,14 @@ class Run:
 
     @property
     def state(self) -> State:
-        """As `status` names it (spec section 6): running while a turn is in flight, signals or not."""
+        """As `status` names it: running while a turn is in flight, signals or not."""
         if self.stop_reason is None:
             return State.RUNNING
         outcome = self.last_turn.outcome if self.last_turn is not None else None
         return state_after(self.stop_reason, outcome, interrupted=self.interrupted)
 
     def note_miss(self, earlier: Run | None) -> None:
-        """Leave the name's session where the run before had it: this one found none (spec 3.2)."""
+        """Leave the name's session where the run before had it: this one found none."""
         self.missed, self.before_miss = True, earlier
         self.session_id = earlier.session_id if earlier is not None else None
         self.dir = earlier.dir if earlier is not None else self.dir
@@ -116,7 +116,7 @@ class Run:
         self.report_error = text if self.report_error is None else f"{self.report_error}; {text}"
 
     def read_init(self, init: Init | None) -> None:
-        """Follow what `init` says (spec 3.2): the session, its directory, the tools that are missing."""
+        """Follow what `init` says: the session, its directory, the tools that are missing."""
         if init is None:
             return
         self.session_id = init.session_id or self.session_id

@@ -1,1 +1,1 @@
-"""Todos: built when a run ends, kept on disk, and delivered to each sink (spec section 7)."""
+"""Todos: built when a run ends, kept on disk, and delivered to each sink."""

@@ -14,7 +14,7 @@ from attrs import define, field
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from hivesub.appendfile import InThread
+from hivesub.system.appendfile import InThread
 
 AT_ONCE = 100
 """Calls that share a thread at most: the first of them is told of when the last is done."""

@@ -1,5 +1,5 @@
 """The outbox: takes todos, keeps each in the state directory before its first attempt, and tells what became of it
-(spec section 7).
+.
 
 At least once to each sink, by the todo's id: a daemon that dies between a delivery and its note on disk sends again.
 Owns what is owed to whom; the attempts are the lanes', the files the store's, which is called in threads, one call at
@@ -20,10 +20,10 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from hivesub.appendfile import InThread
 from hivesub.errors import AppendError
 from hivesub.interfaces import IOutbox
 from hivesub.records import RecordDict, TodoState
+from hivesub.system.appendfile import InThread
 from hivesub.todos.backoff import Backoff
 from hivesub.todos.disk import InOrder
 from hivesub.todos.lane import Lane

@@ -1,4 +1,4 @@
-"""Where todos go: a URL that takes a POST, or a file that takes lines (spec section 7). Owns one attempt; when to try
+"""Where todos go: a URL that takes a POST, or a file that takes lines. Owns one attempt; when to try
 again is the lane's.
 
 A sink's URL is a secret, since it may carry a token anywhere in it: logs and errors know a sink by its `label`, files
@@ -23,9 +23,9 @@ from twisted.python.failure import Failure
 from twisted.web.iweb import UNKNOWN_LENGTH, IResponse
 from zope.interface import Attribute, Interface, implementer
 
-from hivesub.appendfile import InThread, append_whole
 from hivesub.errors import AppendError, ConfigError
 from hivesub.records import RecordDict
+from hivesub.system.appendfile import InThread, append_whole
 from hivesub.todos.backoff import retry_after_s
 from hivesub.todos.disk import InOrder
 from hivesub.todos.todo import todo_bytes

@@ -19,8 +19,8 @@ from pathlib import Path
 from attrs import define, field, frozen
 from twisted.logger import Logger
 
-from hivesub.appendfile import append_whole
 from hivesub.records import RecordDict
+from hivesub.system.appendfile import append_whole
 from hivesub.todos.todo import todo_bytes
 from hivesub.wording import valid_text
 

@@ -1,4 +1,4 @@
-"""The todo: the one message that the daemon pushes when a run ends (spec section 7). Pure; its delivery is the
+"""The todo: the one message that the daemon pushes when a run ends. Pure; its delivery is the
 outbox's."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The `subagent_control` server: the two tools with which a subagent reports about itself (spec 4), and nothing else.
+"""The `subagent_control` server: the two tools with which a subagent reports about itself, and nothing else.
 
 Who reports is never a field: it is read off the request, where the web face put what the token in the URL stands for.
 """

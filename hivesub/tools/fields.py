@@ -1,4 +1,4 @@
-"""The fields of each tool (spec 3.1 to 3.4 and 4), the rules between them, and the requests they make.
+"""The fields of each tool, the rules between them, and the requests they make.
 
 Owns what a call may say, and how it is described to a model. Whether it can be done is the fleet's part.
 """

@@ -1,4 +1,4 @@
-"""The output schemas of the tools (spec 3.3 and 4): what `structuredContent` holds.
+"""The output schemas of the tools: what `structuredContent` holds.
 
 Objects are left open (no `additionalProperties: false`), so that a client with an older list of tools can read a newer
 answer. No `$schema` is named: 2020-12 is what MCP assumes, and validators of older drafts still read these.
@@ -81,7 +81,7 @@ RECORD = _object(
     },
     optional=_ABSENT_AT_TIMES,
 )
-"""A record, as the table of spec 3.3 has it."""
+"""A record."""
 
 _SUBAGENT = {"subagent": {"$ref": "#/$defs/record"}}
 

@@ -1,4 +1,4 @@
-"""The `subagent` server: the four tools with which an agent starts, continues, watches and stops subagents (spec 3).
+"""The `subagent` server: the four tools with which an agent starts, continues, watches and stops subagents.
 
 Owns how they are told of, and which request each makes. What they mean is the fleet's part; what they answer in prose
 is in `hivesub.tools.texts`.

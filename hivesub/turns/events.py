@@ -14,7 +14,7 @@ from typing import Any
 from hivesub.records import Init, Result
 
 TEXT_LIMIT = 100_000
-"""Characters kept of any text that claude wrote (spec 5.4)."""
+"""Characters kept of any text that claude wrote."""
 
 MARGIN = 8192
 """Characters beyond it that are kept of a result, so that a secret at the limit is seen whole. The second half is never

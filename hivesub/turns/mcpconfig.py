@@ -1,4 +1,4 @@
-"""The MCP config file of a turn, and the operator's server file that it draws on (spec 5.1).
+"""The MCP config file of a turn, and the operator's server file that it draws on.
 
 Owns which servers a subagent sees: its own signal route, and what the operator shares by name. Both files may hold
 secrets: they are never quoted in an error, and what is written is for this user alone.
@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 from twisted.logger import Logger
 
-from hivesub.dirs import make_private_dir
 from hivesub.errors import ConfigError, SpawnError
-from hivesub.secretvalues import server_secrets, url_secrets
+from hivesub.redaction.detection import server_secrets, url_secrets
+from hivesub.system.dirs import make_private_dir
 
 CONTROL_SERVER = "subagent_control"
-"""The name of the signal route in every subagent's config (spec section 2); nobody else may bear it."""
+"""The name of the signal route in every subagent's config; nobody else may bear it."""
 
 SHARED_KEY = "availableToSubagents"
 

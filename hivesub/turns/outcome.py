@@ -1,4 +1,4 @@
-"""How a turn ended: the verdict on one claude process, from what was observed of it (spec 5.3).
+"""How a turn ended: the verdict on one claude process, from what was observed of it.
 
 Owns the rules and their words, pure and in one place; observing the exit and reading the output are others' work.
 Neither the exit code alone nor the death signal alone tells a finished turn from a cut one: after SIGINT claude exits
@@ -17,7 +17,7 @@ from hivesub.records import Outcome, Result, TurnEnd
 from hivesub.turns.stream import Stream
 
 DETAIL_LIMIT = 2000
-"""Characters of `TurnEnd.detail`, the note of the cut included (spec 5.3)."""
+"""Characters of `TurnEnd.detail`, the note of the cut included."""
 
 _CUT_NOTE = " … (cut)"
 _STDERR_SHARE = 800

@@ -1,4 +1,4 @@
-"""Which built-in tools a subagent gets: the value of `--tools` (spec 5.1). One function decides, and it never decides
+"""Which built-in tools a subagent gets: the value of `--tools`. One function decides, and it never decides
 on none.
 """
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from hivesub.records import Init, Result, TurnEnd, TurnSpec
-    from hivesub.turns.stop import Ladder
+    from hivesub.turns.ladder import Ladder
 
 LINGER_S = 30.0
-"""Seconds of silence after a last result until a child that does not exit is ended (spec 5.3)."""
+"""Seconds of silence after a last result until a child that does not exit is ended."""
 DRAIN_TICK_S = 0.1
 """Seconds of silence after the exit that show that the pipes hold nothing more."""
 DRAIN_TICKS = 10

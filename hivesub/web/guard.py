@@ -30,7 +30,7 @@ class Refusal:
 
 
 class HostRule:
-    """Which values of `Host` and `Origin` are ours (spec section 2).
+    """Which values of `Host` and `Origin` are ours.
 
     Nothing but the public URL's host is, until `bind` has told where the daemon listens.
 

@@ -17,7 +17,7 @@ from hivesub.runs.tally import BOUNDS_S, Reading
 from hivesub.web.tree import USE_GET
 
 if TYPE_CHECKING:
-    from hivesub.interfaces import IOverlook
+    from hivesub.interfaces import IOperatorView
     from hivesub.web.site import BoundedRequest
 
 
@@ -28,7 +28,7 @@ class Metrics(Resource):
 
     isLeaf = True
 
-    def __init__(self, overlook: IOverlook) -> None:
+    def __init__(self, overlook: IOperatorView) -> None:
         super().__init__()
         self._overlook = overlook
         self._reading: Reading | None = None

@@ -1,7 +1,7 @@
 """The HTTP server's own limits: how much of a request is kept, how long one may take, what is logged of it.
 
 Leaves to `hivesub.web.tree` what a request means, its size included: a body past the limit is thrown away as it comes
-and only marked, so that the refusal comes in its place in the order of checks (spec section 2).
+and only marked, so that the refusal comes in its place in the order of checks.
 """
 # mypy: disable-error-code="no-untyped-call"
 

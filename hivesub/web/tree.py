@@ -1,4 +1,4 @@
-"""The routes (spec section 2), and the order in which a request is asked its questions.
+"""The routes, and the order in which a request is asked its questions.
 
 Host and Origin, then the route (a dead signal token has none), then authorisation, then method, then size. Leaves each
 question's answer to `hivesub.web.guard`, `hivesub.web.site` and `ITokens`, and what an MCP request means to the SDK.

@@ -145,7 +145,7 @@ def test_a_place_that_was_damaged_is_begun_anew(session: Session) -> None:
 
 
 def test_the_default_file_is_the_daemons_own_default(tmp_path: Path) -> None:
-    from hivesub.dirs import default_state_dir
+    from hivesub.system.dirs import default_state_dir
 
     session = Session(tmp_path)
     del session.environ["HIVESUB_TODOS"]

@@ -73,7 +73,7 @@ def test_the_two_services_differ_only_in_what_is_each_agents_own() -> None:
 
 
 def test_every_variable_in_the_example_environments_is_one_that_is_read() -> None:
-    from hivesub.options import OPTIONS, variable_of
+    from hivesub.config.options import OPTIONS, variable_of
 
     read = {variable_of(option) for option, _ in OPTIONS} | {"HIVE_TOOL_GROUPS", "ANTHROPIC_API_KEY"}
     for example in UNITS.glob("*.env.example"):

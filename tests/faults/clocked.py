@@ -12,15 +12,15 @@ from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.records import RecordDict, StartRequest
-from hivesub.redact import Redactor
-from hivesub.runs.ending import Ending
+from hivesub.redaction.redactor import Redactor
+from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
-from hivesub.runs.tokens import Tokens
+from hivesub.runs.signals import Tokens
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
-from hivesub.turns.claude import KNOWN, Program
 from hivesub.turns.command import Wrappers
 from hivesub.turns.mcpconfig import Servers
-from hivesub.turns.source import TurnSource
+from hivesub.turns.program import KNOWN, Program
+from hivesub.turns.spawner import TurnSpawner
 from tests.runfakes import FakeOutbox, FakeReport, session
 
 TOOLS = ("Read", "Write")
@@ -42,7 +42,7 @@ RESULT = line(type="result", subtype="success", is_error=False, result="done", n
 
 
 class FakeClaude:
-    """Stands for `hivesub.turns.claude.Claude`: a program that has all flags."""
+    """Stands for `hivesub.turns.program.Claude`: a program that has all flags."""
 
     def program(self) -> Deferred[Program]:
         return succeed(Program(path="/bin/claude", version="0", flags=frozenset(KNOWN)))
@@ -61,7 +61,7 @@ class ClockedCase(SynchronousTestCase):
         told: list[str] = []
         self.outbox = FakeOutbox(told)
         redactor = Redactor()
-        source = TurnSource(
+        source = TurnSpawner(
             self.reactor,
             self.reactor,
             now=self.now,
@@ -82,7 +82,7 @@ class ClockedCase(SynchronousTestCase):
             clock=self.reactor,
             now=self.now,
             redactor=redactor,
-            ending=Ending(
+            announcer=Announcer(
                 report=FakeReport(told), outbox=self.outbox, now=self.now, redact=redactor.redact, new_id=lambda: "todo"
             ),
             tools=TOOLS,

@@ -287,7 +287,7 @@ async def test_a_daemon_killed_with_16_running_leaves_nothing_and_its_successor_
     assert continued["subagent"]["session_id"] == started[3]["session_id"]
     assert (await own.agent.ended("run-3"))["state"] == "idle"
     assert await own.todo("run-3")
-    # What ran was kept in memory alone (spec section 8): nobody is told of those 16, and `continue` finds them.
+    # What ran was kept in memory alone: nobody is told of those 16, and `continue` finds them.
     told = {todo["subagent"]["name"] for todo in own.todos()} & (set(names) - {"run-3"})
     table.note(
         "daemon: SIGKILL with 16 running",

@@ -16,7 +16,7 @@ from tests.support.agent import ToolError
 from tests.support.daemon import Daemon
 
 STOP_S = 15.0
-"""Spec 9: SIGTERM stops it cleanly within this."""
+"""SIGTERM stops it cleanly within this."""
 STAYS = "exec tail -f /dev/null"
 
 

@@ -20,8 +20,8 @@ from twisted.internet.interfaces import ITransport
 from twisted.internet.protocol import Factory, ProcessProtocol, Protocol
 from twisted.internet.task import Clock, deferLater
 
-from hivesub.appendfile import DaemonThreads
 from hivesub.records import TodoState
+from hivesub.system.appendfile import DaemonThreads
 from hivesub.todos.client import bounded_client
 from hivesub.todos.outbox import Outbox
 from hivesub.todos.sinks import make_sink

@@ -20,16 +20,16 @@ from twisted.internet.task import LoopingCall, deferLater
 
 from hivesub.errors import SpawnError
 from hivesub.records import Outcome, TurnEnd, TurnSpec
-from hivesub.redact import Redactor
-from hivesub.runs.tokens import Tokens
+from hivesub.redaction.redactor import Redactor
+from hivesub.runs.signals import Tokens
 from hivesub.turns import orphans, stop
 from hivesub.turns import turn as turn_module
-from hivesub.turns.claude import Claude
 from hivesub.turns.command import find_wrappers
+from hivesub.turns.leftovers import end_leftovers
 from hivesub.turns.mcpconfig import Servers
-from hivesub.turns.orphans import end_orphans
 from hivesub.turns.processes import marked
-from hivesub.turns.source import TurnSource
+from hivesub.turns.program import Claude
+from hivesub.turns.spawner import TurnSpawner
 from hivesub.turns.turn import Turn
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the wrappers and /proc are Linux's")
@@ -56,7 +56,7 @@ class Bench:
         self.environ = {"PATH": os.environ["PATH"], "HOME": str(dir)}
         self.claude = Claude(reactor, reactor, path=str(self.path), environ=self.environ)
         redactor = Redactor()
-        self.source = TurnSource(
+        self.source = TurnSpawner(
             reactor,
             reactor,
             now=lambda: datetime.now(UTC),
@@ -291,7 +291,7 @@ async def test_orphans_are_ended_by_their_mark_also_those_that_ignore_sigterm(be
     )
     await ended(turn)
     assert bench.left() == bench.pids()
-    found = await bounded(end_orphans([f"{bench.mark}-"], clock=reactor, marked=marked))
+    found = await bounded(end_leftovers([f"{bench.mark}-"], clock=reactor, marked=marked))
     assert (found, bench.left()) == (2, set())
 
 

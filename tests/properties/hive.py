@@ -12,11 +12,11 @@ from twisted.internet.task import Clock
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from hivesub.interfaces import ITurn, ITurnSource
+from hivesub.interfaces import ITurn, ITurnSpawner
 from hivesub.records import Control, RecordDict, TodoState, TurnSpec, TurnUsage
-from hivesub.runs.ending import Ending
+from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
-from hivesub.testing import FakeTurn, FakeTurnSource
+from hivesub.testing import FakeTurn, FakeTurnSpawner
 from tests.runfakes import CONFIG_DIR, NOW, TOOLS, FakeOutbox, FakeRedactor, FakeReport, session, used
 
 Key = tuple[str, str]
@@ -88,13 +88,13 @@ class Bills:
         return None if key in self._unknown else self._costs.get(key)
 
 
-@implementer(ITurnSource)
+@implementer(ITurnSpawner)
 @define(eq=False)
 class WatchedSource:
     """Gives `FakeTurn`s, and looks at each spawn whether it may be made."""
 
     hive: Hive
-    fake: FakeTurnSource = field(factory=FakeTurnSource)
+    fake: FakeTurnSpawner = field(factory=FakeTurnSpawner)
 
     def spawn(self, spec: TurnSpec, signalled: Any) -> Deferred[ITurn]:
         self.hive.about_to_spawn(spec)
@@ -131,7 +131,7 @@ class Hive:
             clock=self.clock,
             now=self.now,
             redactor=redactor,
-            ending=Ending(
+            announcer=Announcer(
                 report=self.report,
                 outbox=self.outbox,
                 now=self.now,

@@ -11,8 +11,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hivesub.appendfile import append_whole, resolved_within
 from hivesub.errors import AppendError
+from hivesub.system.appendfile import append_whole, resolved_within
 
 
 @given(st.lists(st.binary(max_size=5000), max_size=8))

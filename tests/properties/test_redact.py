@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from hivesub.redact import MIN_SECRET_LENGTH, REDACTED, Redactor
+from hivesub.redaction.redactor import MIN_SECRET_LENGTH, REDACTED, Redactor
 
 
 def _lowered(escaped: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.options import OPTIONS
+from hivesub.config.options import OPTIONS
 from hivesub.records import State, StopKind
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -1,4 +1,4 @@
-"""What `interrupt` and the daemon's own stop mean for runs (spec 3.4 and section 8)."""
+"""What `interrupt` and the daemon's own stop mean for runs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from twisted.internet.defer import Deferred, fail
 from hivesub.errors import ContinueFailed, HivesubError, NotRunning, StillRunning, Stopping, UnknownName
 from hivesub.interfaces import ITurn
 from hivesub.records import Outcome, SignalKind
-from hivesub.runs.attempt import Attempt
-from hivesub.runs.stopping import OVER_S, TOLD_S
+from hivesub.runs.active import OVER_S, REPORT_S, ActiveRun
 from tests.runfakes import FleetCase, turn_end
 
 
@@ -230,12 +229,12 @@ class TheStopOfTheDaemon(FleetCase):
         for name in ("alpha", "beta", "gamma"):
             self.start(name)
         self.patch(self.source.turns[0], "stop", cannot_stop)
-        stop = Attempt.stop
+        stop = ActiveRun.stop
 
-        def stop_all_but_beta(attempt: Attempt, why: str) -> None:
+        def stop_all_but_beta(attempt: ActiveRun, why: str) -> None:
             (cannot_stop if attempt.run.name == "beta" else partial(stop, attempt))(why)
 
-        self.patch(Attempt, "stop", stop_all_but_beta)
+        self.patch(ActiveRun, "stop", stop_all_but_beta)
         self.fleet.stop()
         self.assertEqual(self.source.turns[2].stopped, ["the daemon stopped"])
         self.assertEqual(len(self.flushLoggedErrors(OSError)), 2)
@@ -297,7 +296,7 @@ class TheStopOfTheDaemon(FleetCase):
         stopped = self.fleet.stop()
         self.clock.advance(OVER_S)
         self.assertNoResult(stopped)
-        self.clock.advance(TOLD_S)
+        self.clock.advance(REPORT_S)
         self.successResultOf(stopped)
         (todo,) = self.outbox.todos
         self.assertIn("has not gone", todo["body"])

@@ -1,4 +1,4 @@
-"""What a subagent reports about itself: what counts, whose path wins, what is told (spec section 4)."""
+"""What a subagent reports about itself: what counts, whose path wins, what is told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `start` means: admission, the answer, and calls that are repeated (spec 3.1)."""
+"""What `start` means: admission, the answer, and calls that are repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `status` means: one or all, waiting for an end, and what is remembered (spec 3.3 and section 8)."""
+"""What `status` means: one or all, waiting for an end, and what is remembered."""
 
 from __future__ import annotations
 

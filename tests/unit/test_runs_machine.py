@@ -1,4 +1,4 @@
-"""The machine of a run: every transition, and the order of turns (spec section 6)."""
+"""The machine of a run: every transition, and the order of turns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hivesub.errors import SpawnError
 from hivesub.records import Control, Outcome, SignalKind, State, StopKind, TurnSpec
 from hivesub.runs.machine import LEAST_BUDGET_USD, Core, new_steps
 from hivesub.runs.run import Run
-from hivesub.testing import FakeTurn, FakeTurnSource
+from hivesub.testing import FakeTurn, FakeTurnSpawner
 from tests.runfakes import NOW, init, said, session, turn_end, used
 
 
@@ -20,7 +20,7 @@ class MachineCase(SynchronousTestCase):
     """One run and its machine. `finished`: how often the machine told that the run is over."""
 
     def setUp(self) -> None:
-        self.source = FakeTurnSource()
+        self.source = FakeTurnSpawner()
         self.began = 0
         self.finished = 0
 

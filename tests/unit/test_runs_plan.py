@@ -1,4 +1,4 @@
-"""From a call to the plan of its run (spec 3.1 and 3.2)."""
+"""From a call to the plan of its run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a run as `status` tells it (spec 3.3)."""
+"""The record of a run as `status` tells it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stop reason × outcome × state, and what todo, report and status say of each: all of spec section 6 in one table.
+"""Stop reason × outcome × state, and what todo, report and status say of each, in one table.
 
 Each row is driven through the fleet, turn by turn, and becomes a test of its own.
 """

@@ -11,12 +11,12 @@ from twisted.internet.task import Clock, deferLater
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub import service
-from hivesub.runs.stopping import OVER_S, TOLD_S
+from hivesub.runs.active import OVER_S, REPORT_S
 from hivesub.service import Daemon
-from hivesub.statedir import claim
+from hivesub.system.statedir import claim
 
 STOP_S = 15.0
-"""Spec 9: SIGTERM stops it cleanly within this."""
+"""SIGTERM stops it cleanly within this."""
 
 
 class Oops(Exception):
@@ -47,7 +47,7 @@ class TheStop(SynchronousTestCase):
         )
         self.daemon = Daemon(parts, self.state, self.clock)
         self.daemon._port = SimpleNamespace(stopListening=self.stop_of("port"))  # type: ignore[assignment]
-        self.patch(service, "end_orphans", self.end_orphans)
+        self.patch(service, "end_leftovers", self.end_leftovers)
 
     def dir(self, name: str) -> Path:
         path = Path(self.mktemp()) / name
@@ -61,7 +61,7 @@ class TheStop(SynchronousTestCase):
 
         return stop
 
-    def end_orphans(self, marks: list[str], *, wait_s: float, **others: Any) -> Deferred[int]:
+    def end_leftovers(self, marks: list[str], *, wait_s: float, **others: Any) -> Deferred[int]:
         self.assertEqual(marks, ["mark-"])
         self.waits.append(wait_s)
         return self.stop_of("left")()  # type: ignore[no-any-return]
@@ -91,7 +91,7 @@ class TheStop(SynchronousTestCase):
 
     def test_parts_that_never_stop_are_left_behind_in_time(self) -> None:
         self.stops = dict.fromkeys(("left", "outbox", "agent", "control", "port"), Deferred)
-        self.stops["fleet"] = lambda: deferLater(self.clock, OVER_S + TOLD_S)
+        self.stops["fleet"] = lambda: deferLater(self.clock, OVER_S + REPORT_S)
         stopping = self.daemon.stopService()
         self.clock.pump([0.1] * 106)
         self.assertNoResult(stopping)

@@ -19,8 +19,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 import hivesub
 from hivesub import __version__, tap
+from hivesub.config.options import OPTIONS, variable_of
 from hivesub.errors import ConfigError
-from hivesub.options import OPTIONS, variable_of
 from hivesub.tap import Options, choose_reactor, makeService, stop_on_signals
 
 

@@ -1,4 +1,4 @@
-"""What a todo says of the end of a run (spec section 7), and the sentences that status and reports share with it."""
+"""What a todo says of the end of a run, and the sentences that status and reports share with it."""
 
 from __future__ import annotations
 

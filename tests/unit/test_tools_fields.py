@@ -1,4 +1,4 @@
-"""The fields of the six tools (spec 3.1 to 3.4 and 4): limits, rules between fields, and the requests."""
+"""The fields of the six tools: limits, rules between fields, and the requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output schemas: what they take of a record (spec 3.3), and what they refuse."""
+"""The output schemas: what they take of a record, and what they refuse."""
 
 from __future__ import annotations
 

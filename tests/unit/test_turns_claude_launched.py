@@ -8,7 +8,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import SpawnError
 from hivesub.testing import FakeProcessReactor
-from hivesub.turns.claude import KNOWN, PROBE_LAUNCHED_S, PROBE_S, Claude
+from hivesub.turns.program import KNOWN, PROBE_LAUNCHED_S, PROBE_S, Claude
 
 
 class BehindALauncher(SynchronousTestCase):

@@ -16,7 +16,7 @@ from hivesub.interfaces import ITurn
 from hivesub.records import Control, Outcome, TurnEnd, TurnSpec
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
 from hivesub.turns import turn as turn_module
-from hivesub.turns.stop import Ladder
+from hivesub.turns.ladder import Ladder
 from hivesub.turns.turn import DRAIN_TICK_S, Turn
 
 INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
@@ -391,7 +391,7 @@ class Lingering(TurnTestCase):
         self.assertIn("a good result had been written before", self.end().detail)
 
 
-class Ending(TurnTestCase):
+class Announcer(TurnTestCase):
     def test_a_result_is_not_the_end_and_the_last_of_several_is_the_result(self) -> None:
         self.child.out(init() + result("first"))
         self.pass_s(5)

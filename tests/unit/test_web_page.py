@@ -15,7 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import IResource
 from zope.interface.verify import verifyObject
 
-from hivesub.interfaces import IOverlook
+from hivesub.interfaces import IOperatorView
 from hivesub.records import RecordDict
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.page.draw import activity, activity_words, timeline
@@ -72,7 +72,7 @@ class PageCase(SynchronousTestCase):
 
 class ThePageOfAll(PageCase):
     def test_the_fake_gives_what_the_page_needs(self) -> None:
-        verifyObject(IOverlook, self.fleet)
+        verifyObject(IOperatorView, self.fleet)
 
     def test_it_says_so_when_nothing_has_been_started(self) -> None:
         self.assertIn("None has been started yet.", self.text())

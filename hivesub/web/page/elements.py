@@ -277,14 +277,14 @@ class Shell(Element):
 
 
 def overview_page(told: RecordDict, pause: Pause) -> Element:
-    """The page of all, of what `IOverlook.overlook` gives; see `Overview`."""
+    """The page of all, of what `IOperatorView.overlook` gives; see `Overview`."""
     told = clean(told)
     running = told["counts"]["running"]
     return Shell(f"{running} running", told["counts"], Overview(told["subagents"], pause))
 
 
 def subagent_page(record: RecordDict, counts: dict[str, int], now: datetime) -> Element:
-    """The page of one, of what `IOverlook.inspect` gives."""
+    """The page of one, of what `IOperatorView.inspect` gives."""
     record = clean(record)
     return Shell(f"{record['name']}: {record['state']}", counts, Subagent(record, now))
 

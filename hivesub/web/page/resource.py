@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
     from twisted.web.template import Element
 
-    from hivesub.interfaces import IOverlook
+    from hivesub.interfaces import IOperatorView
     from hivesub.web.site import BoundedRequest
 
 POLICY = (
@@ -93,7 +93,7 @@ class Page(_ReadOnly):
     :param now: the wall clock.
     """
 
-    def __init__(self, overlook: IOverlook, now: Callable[[], datetime], clock: IReactorTime) -> None:
+    def __init__(self, overlook: IOperatorView, now: Callable[[], datetime], clock: IReactorTime) -> None:
         super().__init__()
         self._overlook = overlook
         self._now = now
@@ -138,7 +138,9 @@ class Page(_ReadOnly):
         self._answer(request, "text/plain; charset=utf-8", b"internal error; see the daemon's log\n")
 
 
-def page_resources(overlook: IOverlook, now: Callable[[], datetime], clock: IReactorTime) -> Mapping[str, IResource]:
+def page_resources(
+    overlook: IOperatorView, now: Callable[[], datetime], clock: IReactorTime
+) -> Mapping[str, IResource]:
     """The page and its files, by path, for `hivesub.web.tree.Tree`."""
     return {
         "/": Page(overlook, now, clock),

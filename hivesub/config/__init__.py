@@ -1,0 +1,1 @@
+"""What the operator sets: names, defaults and checks of the daemon's options."""

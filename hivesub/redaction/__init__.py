@@ -1,0 +1,1 @@
+"""What keeps secrets out of all that is shown."""

@@ -1,0 +1,214 @@
+"""A run from its call to its end: the machine that moves it, those who wait for it to be launched, under way or over,
+and how all of them are stopped at the daemon's shutdown.
+
+What the call means, and what becomes of the name, is `fleet`'s. The daemon's own bound on a shutdown is `service`'s.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import CancelledError, Deferred
+from twisted.logger import Logger
+
+from hivesub.errors import HivesubError
+from hivesub.runs.machine import Core, abandon, new_steps
+from hivesub.waiters import Waiters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from twisted.internet.interfaces import IReactorTime
+
+    from hivesub.interfaces import ITurn, ITurnSpawner
+    from hivesub.records import SignalKind
+    from hivesub.runs.announcement import Announcer
+    from hivesub.runs.run import Run
+    from hivesub.runs.tally import Tally
+
+HOLD_S = 5.0
+"""Seconds that `continue` waits for a child that neither begins nor exits."""
+OVER_S = 9.6
+"""How long the runs may take to end: SIGKILL comes after 6 s, and what outlives it is told 3 s later."""
+REPORT_S = 1.0
+"""How long a report may take at the least that is begun after that."""
+WHY = "the daemon stopped"
+
+_log = Logger()
+
+
+class ActiveRun:
+    """A run that is going on.
+
+    `held`: a `continue` waits for its turn to be under way, so that an exit before is its answer and not a run's end.
+    `withdrawn`: the run never got under way, and its name is as it was before.
+
+    :param signalled: called with the turn's number, the kind, the message and a path or None; gives the note for the
+        answer.
+    :param finished: called once with this object, when the run is over, before anybody who waits is told.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        held: bool,
+        source: ITurnSpawner,
+        clock: IReactorTime,
+        now: Callable[[], datetime],
+        signalled: Callable[[int, SignalKind, str, str | None], str],
+        finished: Callable[[ActiveRun], None],
+        tally: Tally,
+    ) -> None:
+        self.run = run
+        self.held = held
+        self.withdrawn = False
+        self._source = source
+        self._clock = clock
+        self._finished = finished
+        self._tally = tally
+        self._launched = Waiters(clock)
+        self._over = Waiters(clock)
+        self._interrupted = False
+        self._sweeping = False
+        self._swept = Waiters(clock)
+        self._core = Core(
+            run=run,
+            source=source,
+            now=now,
+            signalled=signalled,
+            began=self._launched.fire,
+            finished=self._finish,
+            tally=tally,
+        )
+        self._steps = new_steps(self._core)
+
+    def _finish(self) -> None:
+        if self._interrupted:
+            self._sweep()
+        try:
+            self._finished(self)
+        except Exception:  # a bug of ours: those who wait are told all the same
+            _log.failure("what follows from the end of {name} failed", name=self.run.name)
+        self._launched.fire()
+        self._over.fire()
+
+    async def launch(self) -> None:
+        """Begin the run, and wait as `launched` does."""
+        began_at = self._clock.seconds()
+        launched = Deferred.fromCoroutine(self.launched())
+        self._steps.begin()
+        await launched
+        self._tally.spawn.observe(self._clock.seconds() - began_at)
+
+    async def launched(self) -> None:
+        """Wait until the process exists.
+
+        :raises HivesubError: when none could be made.
+        """
+        await self._launched.wait()
+        if self.withdrawn and self.run.last_turn is None:
+            raise self.run.error or HivesubError("the run was stopped before it had a process")
+
+    async def under_way(self) -> None:
+        """Wait for `init`, for the exit, or for `HOLD_S`, whichever comes first."""
+        turn = self.run.turn
+        if turn is None:
+            return
+        settled = Waiters(self._clock)
+        settling = settled.wait(HOLD_S)
+        over = self.over().addCallback(lambda _: settled.fire())
+        begun = turn.when_under_way().addCallback(lambda _: settled.fire() if turn.init is not None else None)
+        try:
+            await settling
+        finally:
+            for wait in (over, begun):
+                wait.addErrback(lambda failure: failure.trap(CancelledError))
+                wait.cancel()
+
+    def over(self, within_s: float | None = None) -> Deferred[None]:
+        """Wait for the end of the run, without an error when it has not come within so many seconds."""
+        return self._over.wait(within_s)
+
+    def stop(self, why: str) -> None:
+        """Stop the run, the turn in flight included; later calls change nothing."""
+        self._steps.stop(why)
+
+    def interrupt(self, why: str) -> None:
+        """Stop the run, and end what its turns have left once it is over: an interrupt leaves nothing behind."""
+        self._interrupted = True
+        self.stop(why)
+
+    async def swept(self, within_s: float) -> None:
+        """Wait until what an interrupted run had left is gone, without an error when that takes longer."""
+        if self._sweeping:
+            await self._swept.wait(within_s)
+
+    def abandon(self, why: str) -> None:
+        """Have the run end without its turn, as failed by this; what its child does then is not looked at."""
+        abandon(self._steps, self._core, why)
+
+    def why_not_over(self) -> str:
+        """What holds up the end of the run, which was told to stop."""
+        return why_not_over(self.run.turn)
+
+    def _sweep(self) -> None:
+        if self.run.mark is None:
+            return
+        self._sweeping = True
+        sweeping = self._source.end_left(self.run.mark)
+        sweeping.addErrback(lambda why: _log.failure("looking for what {name} left failed", why, name=self.run.name))
+        sweeping.addCallback(self._has_swept)
+
+    def _has_swept(self, _: object) -> None:
+        self._sweeping = False
+        self._swept.fire()
+
+
+def why_not_over(turn: ITurn | None) -> str:
+    """What holds up the end of a run.
+
+    :param turn: the one in flight.
+    """
+    if turn is None:
+        return "the process of its next turn is still being made"
+    if turn.pid is None:
+        return "its process is gone, but its output is still being read, or what it started is still being ended"
+    sent = [signal.Signals(number).name for number in turn.signals_sent]
+    if not sent:
+        return f"pid {turn.pid} has not gone, and no signal could be sent to it"
+    *names, last = sent
+    after = f"{', '.join(names)} and {last}" if names else last
+    return f"pid {turn.pid} has not gone after {after}"
+
+
+def stop_all(active: Mapping[str, ActiveRun], announcer: Announcer, clock: IReactorTime) -> Deferred[None]:
+    """Stop all runs.
+
+    :param active: what goes on, by name; each leaves it when it is over.
+    :returns: fires once every end has been announced, within `OVER_S` and `REPORT_S`: that of a run whose child has not
+        gone says so, and a report that is still blocked is given up.
+    """
+    for name, each in list(active.items()):
+        try:
+            each.stop(WHY)
+        except Exception:
+            _log.failure("{name} could not be told to stop", name=name)
+    return Deferred.fromCoroutine(_all_over(active, announcer, clock))
+
+
+async def _all_over(active: Mapping[str, ActiveRun], announcer: Announcer, clock: IReactorTime) -> None:
+    deadline = clock.seconds() + OVER_S
+    while active and (left := deadline - clock.seconds()) > 0:
+        await next(iter(active.values())).over(left)
+    for name, each in list(active.items()):
+        try:
+            why = each.why_not_over()
+            _log.warn("{name} is given up: {why}", name=name, why=why)
+            each.abandon(f"{WHY}, and {why}")
+        except Exception:
+            _log.failure("the end of {name} could not be told", name=name)
+    within_s = max(REPORT_S, deadline - clock.seconds())
+    await announcer.settled().addTimeout(within_s, clock, lambda *_: announcer.give_up_reports())

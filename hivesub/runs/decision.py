@@ -1,0 +1,90 @@
+"""What follows from a turn's end: pure decisions, apart from the machine that carries them out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason
+from hivesub.wording import UNVERIFIED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hivesub.records import Signal, TurnEnd
+
+
+def after_turn(
+    end: TurnEnd,
+    *,
+    signals: Sequence[Signal],
+    goal: str | None,
+    turn: int,
+    max_turns: int | None,
+    control: Control,
+    spent_usd: float,
+    cost_unknown: bool,
+    max_budget_usd: float | None,
+) -> StopReason | None:
+    """Why no further turn follows this one, or None when one does.
+
+    The outcome's own kind when that is not finished, else the last signal's, else budget, cap or plain end.
+
+    :param turn: the number of the turn that ended, from 1.
+    :param spent_usd: what the run has cost so far, at the least where `cost_unknown`.
+    """
+    if end.outcome is Outcome.KILLED:
+        return StopReason(kind=StopKind.KILLED, message=end.detail or f"killed by {end.signal}")
+    if end.outcome is Outcome.FAILED:
+        return StopReason(kind=StopKind.FAILED, message=end.detail or "the turn failed")
+    if signals:
+        return _signalled(signals[-1])
+    if end.budget_stop:
+        short = "; the goal was never reported reached, and the work stopped where it had got to" if goal else ""
+        return StopReason(
+            kind=StopKind.BUDGET_SPENT, message=f"claude stopped at what was left of max_budget_usd{short}"
+        )
+    if goal is None or max_turns is None:
+        return StopReason(kind=StopKind.TURN_ENDED, message="the turn ended by itself and nothing was signalled")
+    if max_budget_usd is not None and spent_usd >= max_budget_usd:
+        least = "at least " if cost_unknown else ""
+        return StopReason(
+            kind=StopKind.BUDGET_SPENT,
+            message=f"the run cost {least}{spent_usd:.4f} USD of its max_budget_usd {max_budget_usd:g}; "
+            "the goal was never reported reached",
+        )
+    if control is Control.FAILED:
+        return StopReason(
+            kind=StopKind.NO_CONTROL,
+            message="claude said that its signal route failed to connect, so that no turn could have reported",
+        )
+    if turn >= max_turns:
+        return StopReason(
+            kind=StopKind.TURN_CAP,
+            message=f"the harness limit of {max_turns} turns was reached; the goal was never reported reached, "
+            "and the work stopped where it had got to",
+        )
+    return None
+
+
+def _signalled(last: Signal) -> StopReason:
+    if last.kind is SignalKind.NEED_HELP:
+        return StopReason(kind=StopKind.NEED_HELP, message=last.message)
+    said = f": {last.message}" if last.message else ""
+    return StopReason(kind=StopKind.GOAL_REACHED, message=f"goal reached ({UNVERIFIED}){said}")
+
+
+def state_after(stop: StopReason, outcome: Outcome | None, *, interrupted: bool = False) -> State:
+    """The state of a subagent whose run is over.
+
+    :param interrupted: the run was stopped between two turns, where the last outcome is that of a turn before.
+    """
+    if interrupted or outcome is Outcome.KILLED:
+        return State.KILLED
+    if outcome is Outcome.FAILED or stop.kind is StopKind.FAILED:
+        return State.FAILED
+    return State.BLOCKED if stop.kind is StopKind.NEED_HELP else State.IDLE
+
+
+def keeps_goal(stop: StopReason | None) -> bool:
+    """Whether a continued run works toward the goal of the run that stopped so."""
+    return stop is not None and stop.kind is not StopKind.GOAL_REACHED

@@ -1,0 +1,167 @@
+"""Starts turns: config file, token, environment, command and spawn, each undone when a later one fails.
+
+The spawn goes by posix_spawn whatever the daemon's size: `path=None`, the working directory by `env -C`, the session
+by `setsid`, the death with the daemon by `setpriv --pdeathsig`; each of these execs in place and so keeps the process
+id.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import TYPE_CHECKING
+
+from twisted.internet.defer import Deferred
+from zope.interface import implementer
+
+from hivesub.errors import SpawnError
+from hivesub.interfaces import ISignalTarget, ITurnSpawner
+from hivesub.turns.command import child_environment, claude_argv, wrapped_argv
+from hivesub.turns.ladder import Ladder
+from hivesub.turns.leftovers import end_leftovers
+from hivesub.turns.mcpconfig import config_json, remove_config, write_config
+from hivesub.turns.pipes import widen
+from hivesub.turns.processes import Kin, marked
+from hivesub.turns.spawnerror import no_process
+from hivesub.turns.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from twisted.internet.interfaces import IReactorProcess, IReactorTime
+
+    from hivesub.interfaces import IRedactor, ITokens, ITurn
+    from hivesub.records import SignalKind, TurnSpec
+    from hivesub.turns.command import Wrappers
+    from hivesub.turns.ladder import SignalsKin
+    from hivesub.turns.mcpconfig import Servers
+    from hivesub.turns.program import Claude
+
+
+@implementer(ISignalTarget)
+class _Target:
+    """What a turn's token stands for. `turn` is set once the process exists; no request can come before."""
+
+    turn: Turn
+
+    def __init__(self, signalled: Callable[[SignalKind, str, str | None], str], used: Callable[[], None]) -> None:
+        self._signalled = signalled
+        self._used = used
+
+    def request_began(self) -> None:
+        self.turn.request_began()
+        self._used()
+
+    def request_ended(self) -> None:
+        self.turn.request_ended()
+
+    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> str:
+        return self._signalled(kind, message, report_file)
+
+
+@implementer(ITurnSpawner)
+class TurnSpawner:
+    """Spawns claude processes.
+
+    :param signal_url: gives the URL of the signal route for a token, as a subagent reaches it.
+    :param new_mark: gives a fresh value for `HIVESUB_TURN`.
+    :param spawned: called with the id of each process that was made.
+    :param config_dir: the directory of the per-session MCP config files.
+    :param make_kin: gives, for a child's id and mark, what reaches it and all that it started with a signal.
+    :param marked: gives the ids of the living processes whose mark begins with a prefix.
+    """
+
+    def __init__(
+        self,
+        reactor: IReactorProcess,
+        clock: IReactorTime,
+        *,
+        now: Callable[[], datetime],
+        claude: Claude,
+        wrappers: Wrappers,
+        launcher: Sequence[str],
+        environ: Mapping[str, str],
+        servers: Servers,
+        config_dir: str,
+        tokens: ITokens,
+        redactor: IRedactor,
+        signal_url: Callable[[str], str],
+        new_mark: Callable[[], str],
+        make_kin: Callable[[int, str], SignalsKin] = Kin,
+        marked: Callable[[str], set[int]] = marked,
+        spawned: Callable[[int], None] = lambda pid: None,
+    ) -> None:
+        self._reactor = reactor
+        self._clock = clock
+        self._now = now
+        self._claude = claude
+        self._wrappers = wrappers
+        self._launcher = tuple(launcher)
+        self._environ = environ
+        self._servers = servers
+        self._config_dir = config_dir
+        self._tokens = tokens
+        self._redactor = redactor
+        self._signal_url = signal_url
+        self._new_mark = new_mark
+        self._make_kin = make_kin
+        self._marked = marked
+        self._spawned = spawned
+
+    def spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
+        return Deferred.fromCoroutine(self._spawn(spec, signalled))
+
+    def end_left(self, run_mark: str) -> Deferred[int]:
+        return end_leftovers(
+            [run_mark], clock=self._clock, marked=self._marked, whose="the turns of an interrupted run"
+        )
+
+    async def _spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> ITurn:
+        program = await self._claude.program()
+        if not os.path.isdir(spec.dir):
+            # The directory may be what a child named as its own.
+            where = self._redactor.redact(str(spec.dir))
+            raise SpawnError(f"the directory {where} is not there (any more): pass a `dir` that exists")
+        mark = self._new_mark() if spec.run_mark is None else f"{spec.run_mark}.{secrets.token_hex(8)}"
+        target = _Target(signalled, lambda: remove_config(config))
+        token = self._tokens.mint(target)
+        config = ""
+        try:
+            config = write_config(self._config_dir, spec.name, config_json(self._servers, self._signal_url(token)))
+            argv = wrapped_argv(
+                claude_argv(spec, claude=program.path, config_path=config, flags=program.flags),
+                dir=str(spec.dir),
+                wrappers=self._wrappers,
+                launcher=self._launcher,
+            )
+
+            def exited() -> None:
+                self._tokens.revoke(token)
+                remove_config(config)
+
+            turn = target.turn = Turn(
+                spec,
+                mark,
+                clock=self._clock,
+                now=self._now,
+                redact=self._redactor.redact,
+                make_ladder=lambda pid, clear: Ladder(self._clock, self._make_kin(pid, mark), clear),
+                exited=exited,
+            )
+            environ = child_environment(self._environ, mark=mark)
+            widen(self._reactor.spawnProcess(turn, argv[0], argv, env=environ, path=None))
+            if turn.pid is not None:
+                self._spawned(turn.pid)
+        except OSError as error:
+            self._undo(token, config)
+            raise SpawnError(no_process(error)) from error
+        except BaseException:
+            self._undo(token, config)
+            raise
+        return turn
+
+    def _undo(self, token: str, config: str) -> None:
+        self._tokens.revoke(token)
+        if config:
+            remove_config(config)

@@ -1,0 +1,97 @@
+"""One daemon to a state directory, and who had it before."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from unittest import mock
+
+from twisted.trial.unittest import SynchronousTestCase
+
+from hivesub.errors import ConfigError
+from hivesub.system.statedir import StateDir, claim
+
+
+class Claiming(SynchronousTestCase):
+    def setUp(self) -> None:
+        self.path = Path(self.mktemp())
+        self.path.mkdir()
+
+    def claimed(self, mark: str) -> StateDir:
+        state = claim(self.path, mark)
+        self.addCleanup(state.release)
+        return state
+
+    def refused(self, path: Path) -> str:
+        text = str(self.assertRaises(ConfigError, claim, path, "mark"))
+        self.assertIn("--state-dir", text)
+        self.assertIn(str(path), text)
+        return text
+
+    def test_a_second_daemon_is_refused_and_told_what_would_work(self) -> None:
+        self.claimed("one")
+        self.assertIn("a state directory of its own", self.refused(self.path))
+
+    def test_a_refused_daemon_leaves_no_mark_and_does_not_free_the_lock(self) -> None:
+        self.claimed("one")
+        self.refused(self.path)
+        self.refused(self.path)
+        self.assertEqual(json.loads((self.path / "marks.json").read_text()), ["one"])
+
+    def test_given_up_it_can_be_claimed_again(self) -> None:
+        self.claimed("one").release()
+        self.assertEqual(self.claimed("two").mark, "two")
+
+    def test_the_first_daemon_finds_no_dead(self) -> None:
+        self.assertEqual(self.claimed("one").dead, ())
+
+    def test_daemons_that_had_it_before_are_told_until_they_are_forgotten(self) -> None:
+        self.claimed("one").release()
+        self.claimed("two").release()
+        third = self.claimed("three")
+        self.assertEqual(third.dead, ("one", "two"))
+        third.forget_dead()
+        self.assertEqual(third.dead, ())
+        third.release()
+        self.assertEqual(self.claimed("four").dead, ("three",))
+
+    def test_an_unreadable_list_of_marks_is_no_reason_not_to_start(self) -> None:
+        for content in (b"", b"{broken", b"\xff\xfe", b"null", b'{"a": 1}', b"[1, null, {}]"):
+            (self.path / "marks.json").write_bytes(content)
+            state = claim(self.path, "fresh")
+            self.assertEqual(state.dead, (), content)
+            state.release()
+
+    def test_an_empty_mark_which_every_process_would_bear_is_passed_over(self) -> None:
+        (self.path / "marks.json").write_text('["", "old"]')
+        self.assertEqual(self.claimed("new").dead, ("old",))
+
+    def test_the_list_of_marks_is_bounded(self) -> None:
+        (self.path / "marks.json").write_text(json.dumps([f"m{number}" for number in range(5000)]))
+        self.claimed("new")
+        kept = json.loads((self.path / "marks.json").read_text())
+        self.assertLess(len(kept), 200)
+        self.assertEqual(kept[-2:], ["m4999", "new"])
+
+    def test_a_directory_that_is_missing_or_none_is_refused_by_name(self) -> None:
+        self.refused(self.path / "missing")
+        file = self.path / "file"
+        file.touch()
+        self.refused(file)
+
+    def test_a_claim_that_fails_after_the_lock_gives_it_back(self) -> None:
+        with mock.patch("hivesub.system.statedir._write_marks", side_effect=OSError(28, "No space left on device")):
+            self.assertIn("No space left", self.refused(self.path))
+        self.claimed("one")
+
+    def test_a_child_does_not_inherit_the_lock(self) -> None:
+        state = self.claimed("one")
+        assert state._lock is not None
+        self.assertFalse(os.get_inheritable(state._lock))
+
+    def test_giving_it_up_twice_is_fine(self) -> None:
+        state = self.claimed("one")
+        state.release()
+        state.release()
+        self.assertEqual(self.claimed("two").dead, ("one",))
