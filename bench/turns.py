@@ -60,9 +60,4 @@ def spec_in(directory: Path) -> TurnSpec:
         dir=directory,
         tools=("Read",),
         session_id="00000000-0000-4000-8000-000000000000",
-        resume=None,
-        model=None,
-        effort=None,
-        max_budget_usd=None,
-        idle_timeout_s=None,
     )

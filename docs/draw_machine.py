@@ -15,9 +15,9 @@ BEGIN, END = "<!-- machine: begin -->\n", "<!-- machine: end -->\n"
 
 def drawing() -> str:
     """The machine as a fenced Mermaid block; inputs that change nothing are left out."""
-    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {TRANSITIONS[0][0]}"]
+    lines = ["```mermaid", "stateDiagram-v2", f"    [*] --> {TRANSITIONS[0][0].value}"]
     lines += [
-        f"    {state} --> {following}: {step.__name__}"
+        f"    {state.value} --> {following.value}: {step.__name__}"
         for state, step, following, _ in TRANSITIONS
         if state != following
     ]

@@ -1,82 +1,50 @@
 """Writes the reference of tools and options from the code, each between two marks of its page.
 
-`python docs/gen_reference.py` rewrites the pages; a test compares. What the code has no words for, the fields of the
-answers, has its words here; a field without a word, or a word without a field, is an error.
+`python docs/gen_reference.py` rewrites the pages; a test compares. Fields have their words where their shape or
+model is defined.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from hivesub.config.options import OPTIONS, variable_of
-from hivesub.tools import schemas
+from hivesub.shapes import Record, RunAnswer, SignalAnswer, StatusAnswer
+from hivesub.tools.arguments import input_schema
 from hivesub.tools.control import control_tools
-from hivesub.tools.kinds import Kind
 from hivesub.tools.subagent import subagent_tools
 from hivesub.tools.toolbox import Tool
+from hivesub.turns.toolset import DEFAULT_TOOLS
 
 REFERENCE = Path(__file__).parent / "reference"
 
-RECORD_WORDS = {
-    "name": "the subagent's name",
-    "session_id": "claude's session; null until it is known",
-    "dir": "where it works, as claude's `init` said",
-    "state": "how it stands, see below",
-    "turn": 'N of "Turn N of M", in every state; null without a goal',
-    "max_turns": "M of it; null without a goal",
-    "goal": "word for word; cut at 200 characters where several are told of; null without one",
-    "last_event_age_s": "while running: seconds since this turn's process last wrote anything",
-    "started_at": "of the run, RFC 3339 in UTC",
-    "ended_at": "of the run; null while it goes on",
-    "last_turn": "how the last turn that ended was seen to end; null before one has",
-    "last_turn.outcome": "what was observed, not what was said",
-    "last_turn.signal": "the name of the Unix signal, such as `SIGTERM`, of a killed turn",
-    "last_turn.exit_code": "null where the process died on a signal",
-    "last_turn.detail": "what else is known: claude's error, the tail of stderr; at most 2,000 characters",
-    "last_turn.ended_at": "RFC 3339 in UTC",
-    "stop_reason": "why no further turn follows; null while the run goes on",
-    "stop_reason.kind": "see below",
-    "stop_reason.message": "the reason in words; a subagent's own are labelled as self-reported",
-    "signals": "what the subagent reported in this run, in order: claims, not facts",
-    "signals_left_out": "only where it reported more than is kept, 100 signals and 40,000 characters: how many more",
-    "signals[].kind": "which of the two signal tools it called",
-    "signals[].message": "what it said, at most 4,000 characters",
-    "signals[].at": "RFC 3339 in UTC",
-    "report_file": "where the report goes; null where no path is known",
-    "report_error": "why the report, or a path that the subagent named, could not be used; else null",
-    "usage": "summed over the run",
-    "usage.cost_usd": "US dollars, as claude counts them; null while it cannot be told",
-    "usage.claude_turns": "claude's own count, its round trips to the model",
-    "usage.input_tokens": "that claude counted",
-    "usage.output_tokens": "that claude counted",
-    "control": "whether it reached its signal route",
-    "missing_tools": "built-in tools that were asked for and that claude did not give it",
-    "todo": "what became of the run's todo; of several receivers the worst",
-    "pid": "while running",
-    "result": "only with `result: true`: the text that it ended its last turn with, at most 100,000 characters",
+ANSWERS: Mapping[str, type] = {
+    "start": RunAnswer,
+    "continue": RunAnswer,
+    "status": StatusAnswer,
+    "interrupt": RunAnswer,
+    "goal_reached": SignalAnswer,
+    "need_help": SignalAnswer,
 }
-
-ANSWER_WORDS = {
-    "subagent": "the [record](#the-record)",
-    "subagents": "of one, or of all that run and the last 20 that ended: [records](#the-record)",
-    "counts": "without `name`: how many there are in each state",
-    "replaced_session_id": "the session that bore the name before; `continue` with it still resumes that one",
-    "previous_signal": "the signal that killed the turn before: its work may be cut off",
-    "under_way": "false where claude had not said within 5 s that it resumed the session: the todo tells",
-    "escalated": "whether more than SIGINT was needed",
-    "recorded": "the report is taken down",
-    "note": "what else the subagent should know, such as that a path was dropped",
+ONLY_OF = {
+    "replaced_session_id": ("start",),
+    "previous_signal": ("continue",),
+    "under_way": ("continue",),
+    "escalated": ("interrupt",),
 }
+"""Fields of an answer that only some of the tools that share its shape give."""
 
 
 def tools_text() -> str:
     """All six tools and the record."""
-    none: Any = None  # the tools are only told of, never called
+    none: Any = None  # the tools are only described, never called
     lines = ["## Tools of `subagent`, at `/mcp`", ""]
-    for tool in subagent_tools(none):
+    for tool in subagent_tools(none, DEFAULT_TOOLS):
         lines += _tool(tool)
     lines += ["## Tools of `subagent_control`, at `/signal/mcp/<token>`", ""]
     for tool in control_tools():
@@ -102,75 +70,96 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def _tool(tool: Tool) -> list[str]:
     hints = [("read-only", tool.read_only), ("destructive", tool.destructive), ("idempotent", tool.idempotent)]
-    told = ", ".join(name for name, holds in hints if holds) or "neither read-only, destructive nor idempotent"
-    lines = [f"### `{tool.name}`", "", f"*{tool.title}.* Annotations: {told}; not open-world.", ""]
-    lines += ["What a model is told of it:", "", f"> {_plain(tool.description)}", ""]
-    schema = tool.fields.schema()
+    named = ", ".join(name for name, holds in hints if holds) or "neither read-only, destructive nor idempotent"
+    lines = [f"### `{tool.name}`", "", f"*{tool.title}.* Annotations: {named}; not open-world.", ""]
+    lines += ["What a model reads of it:", "", f"> {_plain(tool.description)}", ""]
+    schema = input_schema(tool.arguments)
     rows = [
         (
             f"`{name}`",
-            "yes" if name in tool.fields.required else "",
-            _type(schema["properties"][name]),
-            _limits(kind, schema["properties"][name]),
-            _plain(kind.description),
+            "yes" if name in schema.get("required", ()) else "",
+            _type(field),
+            _limits(field),
+            _plain(field["description"]),
         )
-        for name, kind in tool.fields.known.items()
+        for name, field in schema["properties"].items()
     ]
-    lines += [*table(("field", "required", "type", "limits", "what"), rows), "", "The answer:", ""]
-    answer = tool.output
+    lines += [*table(("field", "required", "type", "limits", "what"), rows), ""]
+    lines += ["The record of its answer, where the call asks for it:", ""]
+    shape = ANSWERS[tool.name]
     rows_out = []
-    for name, field in answer["properties"].items():
-        when = "always" if name in answer["required"] else "where it applies"
-        rows_out.append((f"`{name}`", _type(field), when, ANSWER_WORDS[name]))
+    for name, kind, words in _fields(shape):
+        if tool.name in ONLY_OF.get(name, (tool.name,)):
+            when = "always" if name in shape.__required_keys__ else "where it applies"
+            rows_out.append((f"`{name}`", kind, when, words))
     return [*lines, *table(("field", "type", "given", "what"), rows_out), ""]
 
 
-def _limits(kind: Kind, field: Mapping[str, Any]) -> str:
-    """A field's limits, by its schema; only its kind knows whether a length counts bytes or characters."""
+def _limits(field: Mapping[str, Any]) -> str:
+    """A field's limits, by its schema."""
     said = []
-    if "exclusiveMinimum" in field:
-        said.append(f"above {field['exclusiveMinimum']:g}")
     if "minimum" in field:
         said.append(f"{field['minimum']:,} to {field['maximum']:,}")
     elif "maximum" in field:
         said.append(f"at most {field['maximum']:,}")
     if "pattern" in field:
-        said.append("not blank" if field["pattern"] == r"\S" else f"`{field['pattern']}`")
+        said.append(f"`{field['pattern']}`")
     if "maxLength" in field:
-        in_bytes = getattr(kind, "max_bytes", None) == field["maxLength"]
-        said.append(f"at most {field['maxLength']:,} {'bytes of UTF-8' if in_bytes else 'characters'}")
+        said.append(f"at most {field['maxLength']:,} {'characters' if field['maxLength'] < 1000 else 'bytes of UTF-8'}")
     if "default" in field:
         said.append(f"default {_word(field['default'])}")
     return "; ".join(said)
 
 
 def _type(field: Mapping[str, Any]) -> str:
-    if "$ref" in field:
-        return "record"
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
-    if "const" in field:
-        return f"`{_word(field['const'])}`"
-    kinds = field["type"] if isinstance(field["type"], list) else [field["type"]]
-    if kinds == ["array"]:
-        return f"list of {_type(field['items'])}"
-    return " or ".join(kinds)
+    return str(field["type"])
+
+
+_JSON = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+
+
+def _fields(shape: Any) -> Iterable[tuple[str, str, str]]:
+    """Name, JSON type and words of each field of a shape."""
+    hints = get_type_hints(shape, include_extras=True)
+    for name in hints:
+        plain, words = _documented(hints[name])
+        yield name, _json_type(plain), words
+
+
+def _documented(hint: Any) -> tuple[Any, str]:
+    while get_origin(hint) is NotRequired:
+        hint = get_args(hint)[0]
+    plain, words = get_args(hint)
+    return plain, words
+
+
+def _json_type(kind: Any) -> str:
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(_json_type(each) for each in get_args(kind))
+    if get_origin(kind) is list:
+        return f"list of {_json_type(get_args(kind)[0])}"
+    if get_origin(kind) is dict or is_typeddict(kind):
+        return "record" if kind is Record else "object"
+    if issubclass(kind, Enum):
+        return ", ".join(f"`{each.value}`" for each in kind)
+    return _JSON[kind]
 
 
 def _record_rows() -> Iterable[tuple[str, str, str]]:
-    left = dict(RECORD_WORDS)
-    for path, field in _walk("", schemas.RECORD):
-        yield f"`{path}`", _type(field), left.pop(path)
-    if left:
-        raise KeyError(f"words for fields that no record has: {', '.join(left)}")
+    return _walk("", Record)
 
 
-def _walk(before: str, thing: Mapping[str, Any]) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    for name, field in thing["properties"].items():
-        yield f"{before}{name}", field
-        inner, mark = (field["items"], "[].") if field.get("type") == "array" else (field, ".")
-        if "properties" in inner:
-            yield from _walk(f"{before}{name}{mark}", inner)
+def _walk(before: str, shape: Any) -> Iterable[tuple[str, str, str]]:
+    hints = get_type_hints(shape, include_extras=True)
+    for name, kind, words in _fields(shape):
+        yield f"`{before}{name}`", kind, words
+        plain, _ = _documented(hints[name])
+        parts = get_args(plain) or (plain,)
+        for part in parts:
+            if is_typeddict(part):
+                yield from _walk(f"{before}{name}{'[].' if get_origin(plain) is list else '.'}", part)
 
 
 def _word(value: object) -> str:

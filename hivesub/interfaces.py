@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zope.interface import Attribute, Interface
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from twisted.internet.defer import Deferred
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         ContinueRequest,
         Control,
         Init,
-        RecordDict,
         Result,
         SignalKind,
         StartRequest,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
         TurnEnd,
         TurnSpec,
     )
+    from hivesub.shapes import OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, Todo
 
 
 class ITurn(Interface):
@@ -112,7 +112,7 @@ class ITokens(Interface):
 class IFleet(Interface):
     """Names and their subagents: what the four tools mean."""
 
-    def start(request: StartRequest) -> Deferred[RecordDict]:
+    def start(request: StartRequest) -> Deferred[RunAnswer]:
         """Start a subagent.
 
         :returns: fires with the answer's fields, `subagent` and `replaced_session_id` where one was replaced, once the
@@ -120,24 +120,33 @@ class IFleet(Interface):
         :raises HivesubError: (as a failure) when refused; nothing changed.
         """
 
-    def resume(request: ContinueRequest) -> Deferred[RecordDict]:
+    def resume(request: ContinueRequest) -> Deferred[RunAnswer]:
         """Continue a subagent, as `start`; `previous_signal` where the previous turn was killed."""
 
-    def status(name: str | None, wait_s: float, result: bool) -> Deferred[RecordDict]:
-        """Tell of one subagent or all: `{"subagents": [record, …]}`, with `counts` when no name is given."""
+    def status(name: str | None, *, wait_s: float, wait_for_all: bool, result: bool) -> Deferred[StatusAnswer]:
+        """Show one subagent, or all that run and the last that ended, with `counts`.
 
-    def interrupt(name: str) -> Deferred[RecordDict]:
+        :param wait_s: first wait so long at most for one of the runs asked about to end, or for all of them.
+        """
+
+    def interrupt(name: str) -> Deferred[RunAnswer]:
         """Stop a run: `{"subagent": record, "escalated": bool}`."""
+
+    def news(told: Iterable[str]) -> list[Record]:
+        """The runs that have ended since the agent was last told of ends; each is given once.
+
+        :param told: names whose end the agent is being told of otherwise, which are left out.
+        """
 
 
 class IOperatorView(Interface):
     """The fleet as its operator sees it. Nothing here changes anything."""
 
-    def overlook() -> RecordDict:
-        """All that run, and the last that ended: as `status` without a name, each record with `history` beside it."""
+    def all() -> OperatorList:
+        """All that run, and the last that ended: as `status` without a name, each record with its history."""
 
-    def inspect(name: str) -> RecordDict | None:
-        """One subagent's record with `history` (`hivesub.runs.history.History.told`); None when there is none."""
+    def one(name: str) -> OperatorRecord | None:
+        """One subagent's record with its history; None when there is none."""
 
     def reading() -> Any:
         """A `hivesub.runs.tally.Reading`: what was counted since the daemon's start."""
@@ -146,7 +155,7 @@ class IOperatorView(Interface):
 class IOutbox(Interface):
     """Takes todos for delivery and tells what became of them."""
 
-    def push(todo: RecordDict, changed: Callable[[TodoState], None]) -> None:
+    def push(todo: Todo, changed: Callable[[TodoState], None]) -> None:
         """Keep a todo in the state directory, then deliver it to each sink. Never blocks, never raises.
 
         :param todo: the whole JSON object.

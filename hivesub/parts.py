@@ -18,9 +18,9 @@ from hivesub.redaction.detection import environment_secrets, url_secrets
 from hivesub.redaction.redactor import Redactor
 from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
-from hivesub.runs.operator import OperatorView
 from hivesub.runs.report import ReportFile
 from hivesub.runs.signals import Tokens
+from hivesub.runs.views import OperatorView
 from hivesub.system.appendfile import DaemonThreads
 from hivesub.system.descriptors import descriptor_limit
 from hivesub.todos.outbox import Outbox
@@ -146,7 +146,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         config_dir=config_dir(settings.environ),
         new_session_id=_new_uuid,
     )
-    agent = McpApp(subagent_server(fleet))
+    agent = McpApp(subagent_server(fleet, tools))
     control = McpApp(control_server())
     operator_view = OperatorView(
         fleet.runs, tally=announcer.tally, clock=reactor, redact=redactor.redact, max_running=settings.max_running

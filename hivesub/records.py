@@ -8,9 +8,8 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, fields, frozen
 
 DEFAULT_MAX_TURNS = 5
 """The turns of a goal that was given without `max_turns`."""
@@ -124,12 +123,31 @@ class Result:
 
 
 @frozen(kw_only=True)
+class TurnOptions:
+    """What an agent may set for the turns of a run. None leaves it to claude, or sets no bound.
+
+    `max_budget_usd`: for the run, or for the one turn that it is given to. `idle_timeout_s`: a turn that is silent for
+    longer is interrupted. Which of them are flags of claude is `hivesub.turns.command`'s.
+    """
+
+    model: str | None = None
+    effort: str | None = None
+    max_budget_usd: float | None = None
+    idle_timeout_s: float | None = None
+
+    def over(self, earlier: TurnOptions) -> TurnOptions:
+        """These, and where nothing is given the earlier ones."""
+        names = (attribute.name for attribute in fields(TurnOptions))
+        return evolve(earlier, **{name: value for name in names if (value := getattr(self, name)) is not None})
+
+
+@frozen(kw_only=True)
 class TurnSpec:
     """All that one claude process is started with.
 
     `prompt`: bytes for stdin, whole. `tools`: never empty. Exactly one of `session_id` (a new session's UUID) and
-    `resume` (id or title) is set. `max_budget_usd`: what is left for this turn, or None. `run_mark`: the mark of the
-    run's first turn, which those of its later turns begin with; None at the first.
+    `resume` (id or title) is set. `options`: their `max_budget_usd` is what is left for this turn. `run_mark`: the mark
+    of the run's first turn, which those of its later turns begin with; None at the first.
     """
 
     name: str
@@ -138,10 +156,7 @@ class TurnSpec:
     tools: tuple[str, ...]
     session_id: str | None = None
     resume: str | None = None
-    model: str | None = None
-    effort: str | None = None
-    max_budget_usd: float | None = None
-    idle_timeout_s: float | None = None
+    options: TurnOptions = TurnOptions()
     run_mark: str | None = None
 
 
@@ -204,10 +219,7 @@ class RunRequest:
     goal: str | None = None
     max_turns: int | None = None
     report_file: str | None = None
-    model: str | None = None
-    effort: str | None = None
-    max_budget_usd: float | None = None
-    idle_timeout_s: float | None = None
+    options: TurnOptions = TurnOptions()
     request_key: str | None = None
 
 
@@ -221,7 +233,3 @@ class ContinueRequest(RunRequest):
     """The arguments of `continue`. `goal` "" asks for a single turn."""
 
     session_id: str | None = None
-
-
-RecordDict = dict[str, Any]
-"""The JSON object that `status` calls a record: str, int, float, bool, None, lists and dicts alone."""

@@ -10,13 +10,9 @@ import json
 import re
 from datetime import UTC, datetime
 
-from hivesub.records import RecordDict
-
-KILLED = "killed mid-turn, not finished"
-"""What every surface calls a killed turn."""
-
-UNVERIFIED = "self-reported, not verified"
-"""What every surface adds to `goal_reached`."""
+from hivesub.endings import ENDINGS, KILLED, SIGNALS, Ending
+from hivesub.records import Outcome, StopKind
+from hivesub.shapes import Record, StopReasonRecord
 
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
@@ -53,62 +49,56 @@ def internal_error(error: BaseException | None) -> str:
     return f"internal error: {type(error).__name__}"
 
 
-def turn_phrase(record: RecordDict) -> str:
+def turn_phrase(record: Record) -> str:
     """``Turn 2 of 5``, or "" for a run without a budget of turns."""
-    if record.get("max_turns") is None:
+    if record["max_turns"] is None:
         return ""
-    return f"Turn {record.get('turn')} of {record['max_turns']}"
+    return f"Turn {record['turn']} of {record['max_turns']}"
 
 
-def outcome_sentence(record: RecordDict) -> str:
+def outcome_sentence(record: Record) -> str:
     """What was observed of the last turn, whatever was claimed; "" while no turn of the run has ended."""
-    last = record.get("last_turn")
-    if not last:
+    last = record["last_turn"]
+    if last is None:
         return ""
     phrase = turn_phrase(record)
-    if _between_turns(record):
+    if _stopped_apart(record):
         # The number may be that of a turn that never had a process.
         subject = f"{phrase}: the last turn" if phrase else "The last turn"
     else:
         subject = phrase or "The turn"
-    notes = [_one_line(last.get("detail"))]
-    if last["outcome"] == "killed":
-        notes.insert(0, last.get("signal") or "")
+    notes = [_one_line(last["detail"])]
+    if last["outcome"] == Outcome.KILLED:
+        notes.insert(0, last["signal"] or "")
         return _sentence(f"{subject} was {KILLED}", notes)
-    if last["outcome"] == "failed":
-        code = last.get("exit_code")
-        # The detail often begins with the code already: it is told once.
-        if code is not None and f"exit code {code}" not in notes[0]:
-            notes.insert(0, f"exit code {code}")
-        return _sentence(f"{subject} failed", notes)
-    return _sentence(f"{subject} finished", notes)
+    # The detail often begins with the exit code already: it is said once.
+    code = last["exit_code"]
+    if last["outcome"] == Outcome.FAILED and code is not None and f"exit code {code}" not in notes[0]:
+        notes.insert(0, f"exit code {code}")
+    return _sentence(f"{subject} {_VERBS[Outcome(last['outcome'])]}", notes)
 
 
-def stop_sentence(record: RecordDict) -> str:
+def stop_sentence(record: Record) -> str:
     """Why no further turn follows; "" while the run goes on."""
-    reason = record.get("stop_reason")
-    if not reason:
+    reason = record["stop_reason"]
+    if reason is None:
         return ""
-    kind, message = reason["kind"], valid_text(reason.get("message") or "").strip()
-    if kind == "goal_reached":
-        return _quoting(f"The subagent reported its goal reached ({UNVERIFIED})", _claimed(record, message))
-    if kind == "need_help":
-        return _quoting("The subagent is blocked and asks for help", _claimed(record, message))
-    if kind in {"killed", "failed"}:
-        return _sentence(_cut_short(kind, record), [_news(message, record)])
-    return _stopped(message[0].upper() + message[1:] if message else _default_stop(kind, record))
+    row, message = ending_of(reason), valid_text(reason["message"]).strip()
+    if row.claim:
+        return _quoting(row.sentence, _claimed(record, reason, message))
+    if row.of_turn:
+        return _sentence(_cut_short(row, record, reason), [_news(message, record)])
+    return _stopped(message[0].upper() + message[1:] if message else row.sentence.format(turns=_turns(record)))
 
 
-def claims_sentence(record: RecordDict) -> str:
-    """The signals that the stop sentence does not tell, each labelled as a claim; "" when there are none."""
-    signals = list(record.get("signals") or ())
-    kind = (record.get("stop_reason") or {}).get("kind")
-    if signals and signals[-1]["kind"] == kind:
+def claims_sentence(record: Record) -> str:
+    """The signals that are not in the stop sentence, each labelled as a claim; "" when there are none."""
+    signals = list(record["signals"])
+    if signals and (deciding := record["stop_reason"]) and SIGNALS[signals[-1]["kind"]].stop == deciding["kind"]:
         signals.pop()
     claims = []
     for signal in signals:
-        label = f"goal_reached ({UNVERIFIED})" if signal["kind"] == "goal_reached" else str(signal["kind"])
-        message = signal.get("message") or ""
+        label, message = SIGNALS[signal["kind"]].label, signal["message"]
         claims.append(f"{label}: {quoted(message)}" if message.strip() else label)
     left_out = record.get("signals_left_out")
     if left_out:
@@ -116,92 +106,77 @@ def claims_sentence(record: RecordDict) -> str:
     return f"During the run it also signalled {'; then '.join(claims)}." if claims else ""
 
 
-def title_words(record: RecordDict) -> str:
+def title_words(record: Record) -> str:
     """How a run ended in a few words that follow the subagent's name, such as ``is blocked and asks for help``."""
-    kind = (record.get("stop_reason") or {}).get("kind")
-    if record.get("state") == "killed":
-        words = {"killed": f"was {KILLED}", None: "was stopped before its first turn"}
-        return words.get(_last_outcome(record), "was stopped between two turns")
-    if record.get("state") == "failed":
-        return "failed"
-    if record.get("state") == "blocked":
-        return "is blocked and asks for help"
-    return {
-        "goal_reached": f"reports its goal reached ({UNVERIFIED})",
-        "turn_cap": f"stopped at its limit of {_turns(record)}, goal not reported reached",
-        "budget_spent": "stopped, its budget spent",
-        "no_control": "stopped, its signal route did not connect",
-    }.get(str(kind), "finished its turn")
+    reason = record["stop_reason"]
+    if reason is None:
+        return "has not ended"
+    row = ending_of(reason)
+    if row.apart_title and _last_outcome(record) != reason["kind"]:
+        where = "between two turns" if record["last_turn"] else "before its first turn"
+        return row.apart_title.format(where=where)
+    return row.title.format(turns=_turns(record))
 
 
-def report_sentence(record: RecordDict) -> str:
+def report_sentence(record: Record) -> str:
     """Where the report is and what went wrong with it; "" when no report was asked for and nothing went wrong."""
-    path, error = visible(record.get("report_file") or ""), _one_line(record.get("report_error"))
+    path, error = visible(record["report_file"] or ""), _one_line(record["report_error"])
     parts = [f"Report file: {path}"] if path else []
     if error:
         parts.append(_stopped(f"Report error: {error}"))
     return "\n".join(parts)
 
 
-def _cut_short(kind: str, record: RecordDict) -> str:
-    if _last_outcome(record) == kind:
-        return (
-            "The run stopped because its turn was killed"
-            if kind == "killed"
-            else "The run stopped because its turn failed"
-        )
-    if kind == "failed" and record.get("last_turn") and record["stop_reason"]["message"].startswith("internal error"):
+def ending_of(reason: StopReasonRecord) -> Ending:
+    """The row of a stop reason, as a record has it."""
+    return ENDINGS[StopKind(reason["kind"])]
+
+
+_VERBS = {Outcome.FINISHED: "finished", Outcome.FAILED: "failed", Outcome.KILLED: f"was {KILLED}"}
+
+
+def _cut_short(row: Ending, record: Record, reason: StopReasonRecord) -> str:
+    if _last_outcome(record) == reason["kind"]:
+        return row.sentence
+    if row is ENDINGS[StopKind.FAILED] and record["last_turn"] and reason["message"].startswith("internal error"):
         return "The run failed after its turn had ended"
-    which = "next" if record.get("last_turn") else "first"
-    return f"The run was stopped before its {which} turn" if kind == "killed" else f"The {which} turn could not be run"
+    return row.apart.format(which="next" if record["last_turn"] else "first")
 
 
-def _default_stop(kind: str, record: RecordDict) -> str:
-    """A stop reason whose run gave no message of its own."""
-    short = "the goal was never reported reached, and the work stopped where it had got to"
-    if kind == "turn_cap":
-        return f"The harness limit of {_turns(record)} was reached; {short}"
-    if kind == "budget_spent":
-        return f"The run's budget in dollars is spent; {short}"
-    if kind == "no_control":
-        return "Claude could not connect to the signal route of this run: no turn could have reported its goal reached"
-    return "The turn ended by itself and nothing was signalled"
-
-
-def _claimed(record: RecordDict, message: str) -> str:
+def _claimed(record: Record, reason: StopReasonRecord, message: str) -> str:
     """What the deciding signal said, verbatim; the stop reason's message where the record lists no signal."""
-    signals = record.get("signals") or ()
-    if signals and signals[-1]["kind"] == record["stop_reason"]["kind"]:
-        return valid_text(signals[-1].get("message") or "").strip()
+    signals = record["signals"]
+    if signals and SIGNALS[signals[-1]["kind"]].stop == reason["kind"]:
+        return valid_text(signals[-1]["message"]).strip()
     return message
 
 
-def _news(message: str, record: RecordDict) -> str:
+def _news(message: str, record: Record) -> str:
     """What a stop reason's message adds to the outcome's detail: nothing where it repeats it."""
-    line = _one_line(message)
-    known = _one_line((record.get("last_turn") or {}).get("detail")).casefold()
+    last, line = record["last_turn"], _one_line(message)
+    known = _one_line(last["detail"] if last else "").casefold()
     words = line.casefold().rstrip(".")
     return "" if words in known or (known and known.rstrip(".") in words) else line
 
 
-def _between_turns(record: RecordDict) -> bool:
+def _stopped_apart(record: Record) -> bool:
     """Whether the run was ended by something other than its last turn, whose outcome stands beside it."""
-    kind = (record.get("stop_reason") or {}).get("kind")
-    return kind in {"killed", "failed"} and _last_outcome(record) not in {kind, None}
+    reason = record["stop_reason"]
+    return reason is not None and ending_of(reason).of_turn and _last_outcome(record) not in {reason["kind"], None}
 
 
-def _last_outcome(record: RecordDict) -> str | None:
-    last = record.get("last_turn")
+def _last_outcome(record: Record) -> str | None:
+    last = record["last_turn"]
     return str(last["outcome"]) if last else None
 
 
-def _turns(record: RecordDict) -> str:
-    count = record.get("max_turns")
+def _turns(record: Record) -> str:
+    count = record["max_turns"]
     return "1 turn" if count == 1 else f"{count} turns"
 
 
-def _one_line(text: object) -> str:
-    return " ".join(valid_text(str(text or "")).split())
+def _one_line(text: str | None) -> str:
+    return " ".join(valid_text(text or "").split())
 
 
 def _sentence(head: str, notes: list[str]) -> str:

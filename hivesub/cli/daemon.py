@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 # The SDK's own HTTP client, which its transport takes as an argument.
 import httpx2
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import TextContent
+from mcp.types import RequestParamsMeta, TextContent
 
-from hivesub.records import RecordDict
+from hivesub.shapes import Record
 
+# The answers' text is for models; with this key of `_meta` the record comes too.
+_WITH_RECORD = cast("RequestParamsMeta", {"hivesub/record": True})
 CONNECT_S = 5.0
 ANSWER_S = 70.0
 """Longer than the longest answer: `status` waits up to 50 s, `interrupt` 10 s."""
@@ -56,20 +58,20 @@ class Calls:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def call(self, tool: str, **arguments: Any) -> RecordDict:
-        """A tool's structured answer; arguments that are None are left out.
+    async def call(self, tool: str, **arguments: Any) -> Any:
+        """A tool's answer as JSON (`hivesub.shapes`); arguments that are None are left out.
 
         :raises Refused: when the answer is an error.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        result = await self._client.call_tool(tool, given)
+        result = await self._client.call_tool(tool, given, meta=_WITH_RECORD)
         if result.is_error or result.structured_content is None:
             raise Refused("\n".join(block.text for block in result.content if isinstance(block, TextContent)))
         return dict(result.structured_content)
 
-    async def record(self, name: str, **arguments: Any) -> RecordDict:
+    async def record(self, name: str, **arguments: Any) -> Record:
         """One subagent's record, as `status` tells it."""
-        record: RecordDict = (await self.call("status", name=name, **arguments))["subagents"][0]
+        record: Record = (await self.call("status", name=name, **arguments))["subagents"][0]
         return record
 
 

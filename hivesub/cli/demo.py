@@ -28,7 +28,7 @@ from hivesub.cli.follow import EVERY_S, Screen
 from hivesub.cli.scenes import REAL, STANDIN, Scenes
 from hivesub.cli.show import COLOURS, table, terminal
 from hivesub.readable import clean, span
-from hivesub.records import RecordDict
+from hivesub.shapes import Record, Todo
 from hivesub.standin import write_wrapper
 from hivesub.tryout import command, find_twistd
 from hivesub.wording import title_words
@@ -171,7 +171,7 @@ class _Play:
         if not self._console.is_terminal:
             self._console.print(f"{name:>12}  {told[1].plain}", soft_wrap=True)
 
-    async def whole(self) -> list[RecordDict]:
+    async def whole(self) -> list[Record]:
         """All three at once; gives their last records."""
         watching = asyncio.create_task(self._watch())
         try:
@@ -193,7 +193,7 @@ class _Play:
                 self._screen.show(sorted(records, key=lambda record: self.scenes.names.index(record["name"])))
                 await asyncio.sleep(0 if last else EVERY_S)
 
-    async def _ended(self, name: str) -> RecordDict:
+    async def _ended(self, name: str) -> Record:
         while (record := await self._calls.record(name, wait_s=20))["state"] == "running":
             pass
         return record
@@ -243,12 +243,13 @@ class _Play:
         await self._calls.call("interrupt", name=self._wedged_name)
         self._tell_end(await self._calls.record(self._wedged_name))
 
-    def _tell_end(self, record: RecordDict) -> None:
-        said = record["signals"][-1]["message"] if record["signals"] else record["stop_reason"]["message"]
+    def _tell_end(self, record: Record) -> None:
+        reason = record["stop_reason"]
+        said = record["signals"][-1]["message"] if record["signals"] else reason["message"] if reason else ""
         self._say(record["name"], f"{title_words(record)}: {said}", colour=COLOURS[record["state"]])
 
 
-def _surprises(records: list[RecordDict], *, real: bool) -> list[str]:
+def _surprises(records: list[Record], *, real: bool) -> list[str]:
     """What did not end as it was to. A real model may end its work otherwise, short of failing."""
     return [
         f"{record['name']} ended as {record['state']}, not {expected}"
@@ -259,7 +260,7 @@ def _surprises(records: list[RecordDict], *, real: bool) -> list[str]:
 
 async def _show_todos(console: Console, path: Path, count: int) -> None:
     """The todos, as an agent gets them: one for each run."""
-    todos: list[RecordDict] = []
+    todos: list[Todo] = []
     loop = asyncio.get_running_loop()
     deadline = loop.time() + TODOS_S
     while len(todos) < count and loop.time() < deadline:

@@ -11,12 +11,12 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 
 from hivesub.cli.show import line
-from hivesub.records import RecordDict
+from hivesub.shapes import Record
 
 EVERY_S = 0.5
 REFRESH_HZ = 4
 
-Draw = Callable[[Sequence[RecordDict], float], RenderableType]
+Draw = Callable[[Sequence[Record], float], RenderableType]
 
 
 class Screen:
@@ -30,7 +30,7 @@ class Screen:
         self._console = console
         self._draw = draw
         self._as_json = as_json
-        self._records: Sequence[RecordDict] = ()
+        self._records: Sequence[Record] = ()
         self._told_at = time.monotonic()
         self._lines: dict[str, str] = {}
         self._live = Live(get_renderable=self._picture, console=console, refresh_per_second=REFRESH_HZ, transient=False)
@@ -48,7 +48,7 @@ class Screen:
     def _picture(self) -> RenderableType:
         return self._draw(self._records, time.monotonic() - self._told_at)
 
-    def show(self, records: Sequence[RecordDict]) -> None:
+    def show(self, records: Sequence[Record]) -> None:
         """Take what is so now."""
         self._records, self._told_at = records, time.monotonic()
         if self._is_live:
@@ -62,8 +62,8 @@ class Screen:
 
 
 async def follow(
-    screen: Screen, look: Callable[[], Awaitable[Sequence[RecordDict]]], over: Callable[[Sequence[RecordDict]], bool]
-) -> Sequence[RecordDict]:
+    screen: Screen, look: Callable[[], Awaitable[Sequence[Record]]], over: Callable[[Sequence[Record]], bool]
+) -> Sequence[Record]:
     """Show what `look` gives until it is over; gives the last of it."""
     with screen:
         while True:

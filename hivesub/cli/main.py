@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hivesub.cli.daemon import Calls
-    from hivesub.records import RecordDict
+    from hivesub.shapes import Record
 
 DEFAULT_URL = "http://127.0.0.1:8787"
 URL_VARIABLE = "HIVESUB_URL"
@@ -179,7 +179,7 @@ def _stdin() -> str:
     return sys.stdin.read()
 
 
-def _tell(console: Console, arguments: argparse.Namespace, answer: RecordDict) -> None:
+def _tell(console: Console, arguments: argparse.Namespace, answer: Any) -> None:
     from hivesub.cli.show import card, table
 
     if arguments.json:
@@ -201,9 +201,9 @@ async def _watch(calls: Calls, console: Console, arguments: argparse.Namespace, 
     from hivesub.cli.follow import Screen, follow
     from hivesub.cli.show import card, table
 
-    async def look() -> Sequence[RecordDict]:
+    async def look() -> Sequence[Record]:
         answer = await calls.call("status", name=name)
-        records: Sequence[RecordDict] = answer["subagents"]
+        records: Sequence[Record] = answer["subagents"]
         return records
 
     if name is None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, span
-from hivesub.records import RecordDict
+from hivesub.shapes import Record
 from hivesub.wording import claims_sentence, outcome_sentence, report_sentence, stop_sentence, title_words, turn_phrase
 
 COLOURS = {"running": "cyan", "idle": "green", "blocked": "yellow", "killed": "magenta", "failed": "red"}
@@ -25,12 +25,12 @@ def terminal(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
-def state(record: RecordDict) -> Text:
+def state(record: Record) -> Text:
     """The state, in words and colour."""
     return Text(record["state"], style=f"bold {COLOURS[record['state']]}")
 
 
-def bar(record: RecordDict, width: int = 12) -> RenderableType:
+def bar(record: Record, width: int = 12) -> RenderableType:
     """The turns: N of M as a bar and in figures."""
     if record["max_turns"] is None:
         return Text("single turn", style="dim")
@@ -38,7 +38,7 @@ def bar(record: RecordDict, width: int = 12) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
     grid.add_row(
         ProgressBar(
-            total=record["max_turns"], completed=record["turn"], width=width, complete_style=colour,
+            total=record["max_turns"], completed=record["turn"] or 0, width=width, complete_style=colour,
             finished_style=colour,
         ),
         f"{record['turn']} of {record['max_turns']}",
@@ -46,7 +46,7 @@ def bar(record: RecordDict, width: int = 12) -> RenderableType:
     return grid
 
 
-def age(record: RecordDict, passed_s: float = 0.0) -> Text:
+def age(record: Record, passed_s: float = 0.0) -> Text:
     """The age of the last event.
 
     :param passed_s: seconds since the record was told.
@@ -59,7 +59,7 @@ def age(record: RecordDict, passed_s: float = 0.0) -> Text:
     return Text(f"{text}, {mark}" if mark else text, style=_AGE_COLOURS[mark])
 
 
-def standing(record: RecordDict) -> str:
+def standing(record: Record) -> str:
     """How it stands, in a line."""
     if record["state"] == "running":
         return cut(" ".join((record["goal"] or "").split()), 60)
@@ -69,7 +69,7 @@ def standing(record: RecordDict) -> str:
     return words
 
 
-def table(records: Sequence[RecordDict], passed_s: float = 0.0) -> RenderableType:
+def table(records: Sequence[Record], passed_s: float = 0.0) -> RenderableType:
     """Subagents, a row each."""
     if not records:
         return Text("No subagent has been started yet.", style="dim")
@@ -95,7 +95,7 @@ def table(records: Sequence[RecordDict], passed_s: float = 0.0) -> RenderableTyp
     return made
 
 
-def card(record: RecordDict, passed_s: float = 0.0) -> RenderableType:
+def card(record: Record, passed_s: float = 0.0) -> RenderableType:
     """One subagent, all that a person asks."""
     record = clean(record)
     running = record["state"] == "running"
@@ -121,7 +121,9 @@ def card(record: RecordDict, passed_s: float = 0.0) -> RenderableType:
     facts.add_row("todo", "none yet" if record["todo"] == "none" else record["todo"])
     parts: list[RenderableType] = [facts]
     if record.get("result"):
-        parts.append(Panel(Text(record["result"]), title="its last words", title_align="left", border_style="dim"))
+        parts.append(
+            Panel(Text(record["result"] or ""), title="its last words", title_align="left", border_style="dim")
+        )
     return Panel(
         Group(*parts),
         title=Text.assemble((record["name"], "bold"), "  ", state(record)),
@@ -130,7 +132,7 @@ def card(record: RecordDict, passed_s: float = 0.0) -> RenderableType:
     )
 
 
-def line(record: RecordDict) -> str:
+def line(record: Record) -> str:
     """One subagent in a line of plain text, for where there is no terminal."""
     record = clean(record)
     parts = [f"{record['name']}: {record['state']}", turn_phrase(record), " ".join(standing(record).split())]

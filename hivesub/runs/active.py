@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IReactorTime
 
     from hivesub.interfaces import ITurn, ITurnSpawner
-    from hivesub.records import SignalKind
     from hivesub.runs.announcement import Announcer
     from hivesub.runs.run import Run
     from hivesub.runs.tally import Tally
@@ -45,8 +44,7 @@ class ActiveRun:
     `held`: a `continue` waits for its turn to be under way, so that an exit before is its answer and not a run's end.
     `withdrawn`: the run never got under way, and its name is as it was before.
 
-    :param signalled: called with the turn's number, the kind, the message and a path or None; gives the note for the
-        answer.
+    :param redact: replaces the daemon's secrets in what a subagent says.
     :param finished: called once with this object, when the run is over, before anybody who waits is told.
     """
 
@@ -58,7 +56,7 @@ class ActiveRun:
         source: ITurnSpawner,
         clock: IReactorTime,
         now: Callable[[], datetime],
-        signalled: Callable[[int, SignalKind, str, str | None], str],
+        redact: Callable[[str], str],
         finished: Callable[[ActiveRun], None],
         tally: Tally,
     ) -> None:
@@ -78,7 +76,7 @@ class ActiveRun:
             run=run,
             source=source,
             now=now,
-            signalled=signalled,
+            redact=redact,
             began=self._launched.fire,
             finished=self._finish,
             tally=tally,

@@ -1,10 +1,12 @@
-"""What is told when a run ends: first the report file, then the todo, which can then say what became of the report."""
+"""How the end of a run is announced: first in the report file, then by the todo, which can then say what became of the
+report.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from twisted.logger import Logger
 
 from hivesub.errors import AppendError
@@ -13,18 +15,19 @@ from hivesub.runs.record import minimal_record
 from hivesub.runs.report import report_text
 from hivesub.runs.tally import Tally
 from hivesub.todos.todo import build_todo
+from hivesub.waiters import OneShot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     from hivesub.interfaces import IOutbox, IReport
-    from hivesub.records import RecordDict
     from hivesub.runs.run import Run
+    from hivesub.shapes import Record, Todo
 
 
 class Announcer:
-    """Tells ends.
+    """Announces the ends of runs.
 
     :param new_id: gives a fresh UUID as text, for a todo.
 
@@ -50,20 +53,20 @@ class Announcer:
         self.tally = Tally()
         self._announcing: set[Run] = set()
         self._appending: set[Deferred[None]] = set()
-        self._waiting: list[Deferred[None]] = []
+        self._idle: OneShot[None] | None = None
 
-    def announce(self, run: Run, recorded: Callable[[], RecordDict]) -> Deferred[None]:
+    def announce(self, run: Run, recorded: Callable[[], Record]) -> Deferred[None]:
         """Append to the report where there is one, then push the todo.
 
         :param recorded: gives the record as it is now.
-        :returns: fires when the todo was handed on; an error of the report is kept in the run and told in the todo.
+        :returns: fires when the todo was handed on; an error of the report is kept in the run and is part of the todo.
         """
         self._announcing.add(run)
         announcing = Deferred.fromCoroutine(self._announce(run, recorded))
         announcing.addBoth(self._announced, run)
         return announcing
 
-    async def _announce(self, run: Run, recorded: Callable[[], RecordDict]) -> None:
+    async def _announce(self, run: Run, recorded: Callable[[], Record]) -> None:
         if run.report_file is not None:
             await self._append(run, run.report_file, recorded)
 
@@ -77,7 +80,7 @@ class Announcer:
             self.log.failure("the todo of {name} was not handed on", name=run.name)
             changed(TodoState.UNDELIVERED)
 
-    async def _append(self, run: Run, path: str, recorded: Callable[[], RecordDict]) -> None:
+    async def _append(self, run: Run, path: str, recorded: Callable[[], Record]) -> None:
         try:
             text = self._redact(report_text(recorded(), self._now()))
             appending = self._report.append(path, text, run.report_within)
@@ -94,13 +97,13 @@ class Announcer:
             self.log.failure("the report of {name} was not written", name=run.name)
             run.add_report_error("the report was not written: internal error; see the daemon's log")
 
-    def _todo(self, run: Run, recorded: Callable[[], RecordDict]) -> RecordDict:
+    def _todo(self, run: Run, recorded: Callable[[], Record]) -> Todo:
         try:
             return self._built(recorded())
         except Exception as error:
             return self._built(minimal_record(run, error))
 
-    def _built(self, record: RecordDict) -> RecordDict:
+    def _built(self, record: Record) -> Todo:
         return build_todo(record, todo_id=self._new_id(), created_at=self._now(), redact=self._redact)
 
     def give_up_reports(self) -> None:
@@ -110,17 +113,15 @@ class Announcer:
 
     def _announced(self, result: object, run: Run) -> object:
         self._announcing.discard(run)
-        if not self._announcing:
-            waiting, self._waiting = self._waiting, []
-            for waiter in waiting:
-                waiter.callback(None)
+        idle = self._idle
+        if not self._announcing and idle is not None:
+            self._idle = None
+            idle.fire(None)
         return result
 
     def settled(self) -> Deferred[None]:
-        """Fires when nothing is being told any more."""
-        waiter: Deferred[None] = Deferred()
-        if self._announcing:
-            self._waiting.append(waiter)
-        else:
-            waiter.callback(None)
-        return waiter
+        """Fires once no end is being announced."""
+        if not self._announcing:
+            return succeed(None)
+        self._idle = self._idle or OneShot()
+        return self._idle.wait()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason
-from hivesub.wording import UNVERIFIED
+from hivesub.endings import NEVER_REACHED, SIGNALS
+from hivesub.records import Control, Outcome, StopKind, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,9 +37,10 @@ def after_turn(
     if end.outcome is Outcome.FAILED:
         return StopReason(kind=StopKind.FAILED, message=end.detail or "the turn failed")
     if signals:
-        return _signalled(signals[-1])
+        row = SIGNALS[signals[-1].kind]
+        return StopReason(kind=row.stop, message=": ".join(filter(None, (row.reason, signals[-1].message))))
     if end.budget_stop:
-        short = "; the goal was never reported reached, and the work stopped where it had got to" if goal else ""
+        short = f"; {NEVER_REACHED}" if goal else ""
         return StopReason(
             kind=StopKind.BUDGET_SPENT, message=f"claude stopped at what was left of max_budget_usd{short}"
         )
@@ -60,29 +61,9 @@ def after_turn(
     if turn >= max_turns:
         return StopReason(
             kind=StopKind.TURN_CAP,
-            message=f"the harness limit of {max_turns} turns was reached; the goal was never reported reached, "
-            "and the work stopped where it had got to",
+            message=f"the harness limit of {max_turns} turns was reached; {NEVER_REACHED}",
         )
     return None
-
-
-def _signalled(last: Signal) -> StopReason:
-    if last.kind is SignalKind.NEED_HELP:
-        return StopReason(kind=StopKind.NEED_HELP, message=last.message)
-    said = f": {last.message}" if last.message else ""
-    return StopReason(kind=StopKind.GOAL_REACHED, message=f"goal reached ({UNVERIFIED}){said}")
-
-
-def state_after(stop: StopReason, outcome: Outcome | None, *, interrupted: bool = False) -> State:
-    """The state of a subagent whose run is over.
-
-    :param interrupted: the run was stopped between two turns, where the last outcome is that of a turn before.
-    """
-    if interrupted or outcome is Outcome.KILLED:
-        return State.KILLED
-    if outcome is Outcome.FAILED or stop.kind is StopKind.FAILED:
-        return State.FAILED
-    return State.BLOCKED if stop.kind is StopKind.NEED_HELP else State.IDLE
 
 
 def keeps_goal(stop: StopReason | None) -> bool:

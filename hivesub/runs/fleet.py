@@ -6,9 +6,9 @@ Owns who runs, who is remembered, and what is told when a run ends. All of it li
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, maybeDeferred
 from twisted.logger import Logger
 from zope.interface import implementer
 
@@ -26,23 +26,23 @@ from hivesub.records import Outcome, TodoState
 from hivesub.runs.active import ActiveRun, stop_all
 from hivesub.runs.plan import check_session_free, continue_error, is_miss, plan_continue, plan_start
 from hivesub.runs.requestkeys import RequestKeys, check_same, digest_of
-from hivesub.runs.roster import KeptCall, Roster
-from hivesub.runs.signals import take_claim
+from hivesub.runs.roster import REMEMBERED, KeptCall, Roster
 from hivesub.runs.views import Views
 from hivesub.waiters import Waiters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine, Iterable
     from datetime import datetime
     from pathlib import Path
 
     from twisted.internet.interfaces import IReactorTime
 
     from hivesub.interfaces import IRedactor, ITurnSpawner
-    from hivesub.records import ContinueRequest, RecordDict, RunRequest, SignalKind, StartRequest
+    from hivesub.records import ContinueRequest, RunRequest, StartRequest
     from hivesub.runs.announcement import Announcer
     from hivesub.runs.roster import Subagent
     from hivesub.runs.run import Run
+    from hivesub.shapes import Beside, Record, RunAnswer, StatusAnswer
 
 INTERRUPT_S = 9.5
 """How long `interrupt` waits for the child to go: its answer comes within 10 s."""
@@ -90,22 +90,23 @@ class Fleet:
         self._ended = Waiters(clock)
         self._keys = RequestKeys()
         self._stopping = False
+        self._news: dict[str, Run] = {}
 
     # The four tools.
 
-    def start(self, request: StartRequest) -> Deferred[RecordDict]:
-        return self._keyed("start", request, lambda: Deferred.fromCoroutine(self._start(request)))
+    def start(self, request: StartRequest) -> Deferred[RunAnswer]:
+        return self._once("start", request, partial(self._start, request))
 
-    def resume(self, request: ContinueRequest) -> Deferred[RecordDict]:
-        return self._keyed("continue", request, lambda: Deferred.fromCoroutine(self._continue(request)))
+    def resume(self, request: ContinueRequest) -> Deferred[RunAnswer]:
+        return self._once("continue", request, partial(self._continue, request))
 
-    def status(self, name: str | None, wait_s: float, result: bool) -> Deferred[RecordDict]:
-        return Deferred.fromCoroutine(self._status(name, wait_s, result))
+    def status(self, name: str | None, *, wait_s: float, wait_for_all: bool, result: bool) -> Deferred[StatusAnswer]:
+        return Deferred.fromCoroutine(self._status(name, wait_s, wait_for_all, result))
 
-    def interrupt(self, name: str) -> Deferred[RecordDict]:
+    def interrupt(self, name: str) -> Deferred[RunAnswer]:
         return Deferred.fromCoroutine(self._interrupt(name))
 
-    async def _start(self, request: StartRequest) -> RecordDict:
+    async def _start(self, request: StartRequest) -> RunAnswer:
         self._admit(request.name)
         run = plan_start(
             request,
@@ -115,7 +116,7 @@ class Fleet:
             now=self._now(),
         )
         earlier = self._last(request.name)
-        beside: RecordDict = {}
+        beside: Beside = {}
         if earlier is not None and earlier.session_id is not None:
             beside["replaced_session_id"] = self._redact(earlier.session_id)
         active = self._begin(run, held=False)
@@ -123,13 +124,13 @@ class Fleet:
         await active.launch()
         return self._views.made(run, beside)
 
-    async def _continue(self, request: ContinueRequest) -> RecordDict:
+    async def _continue(self, request: ContinueRequest) -> RunAnswer:
         called_at = self._clock.seconds()
         self._admit(request.name)
         earlier = self._continued_from(self._last(request.name))
         run = plan_continue(request, earlier, default_dir=self._default_dir, tools=self._tools, now=self._now())
         check_session_free(run, [active.run for active in self._active.values()])
-        beside: RecordDict = {}
+        beside: Beside = {}
         previous = earlier.last_turn if earlier is not None else None
         if previous is not None and previous.outcome is Outcome.KILLED:
             beside["previous_signal"] = previous.signal
@@ -150,17 +151,18 @@ class Fleet:
         self._tally.resume.observe(self._clock.seconds() - called_at)
         return self._views.made(run, beside)
 
-    async def _status(self, name: str | None, wait_s: float, result: bool) -> RecordDict:
+    async def _status(self, name: str | None, wait_s: float, wait_for_all: bool, result: bool) -> StatusAnswer:
         asked = [self._roster.known(name).run] if name is not None else self._roster.runs()
         watched = [run for run in asked if not run.over]
+        enough = all if wait_for_all else any
         deadline = self._clock.seconds() + wait_s
-        while watched and not any(run.over for run in watched) and (left := deadline - self._clock.seconds()) > 0:
+        while watched and not enough(run.over for run in watched) and (left := deadline - self._clock.seconds()) > 0:
             await self._ended.wait(left)
         if name is not None:
             return {"subagents": [self._views.record(self._roster.known(name).run, result=result)]}
         return self._views.listed(self._roster.runs(), result)
 
-    async def _interrupt(self, name: str) -> RecordDict:
+    async def _interrupt(self, name: str) -> RunAnswer:
         run = self._roster.known(name).run
         active = self._active.get(name)
         if active is None:
@@ -176,6 +178,12 @@ class Fleet:
             raise StillRunning(f"{name} has not ended yet: {active.why_not_over()}. Ask `status` again")
         await active.swept(max(0.0, deadline - self._clock.seconds()))
         return {"subagent": self._views.record(run), "escalated": run.escalated}
+
+    def news(self, told: Iterable[str]) -> list[Record]:
+        news, self._news = self._news, {}
+        for name in told:
+            news.pop(name, None)
+        return [self._views.record(run, goal_limit=0) for run in news.values()]
 
     # Admission.
 
@@ -204,23 +212,22 @@ class Fleet:
                 "Wait with `status` until one ends, or `interrupt` one"
             )
 
-    def _keyed(self, tool: str, request: RunRequest, work: Callable[[], Deferred[RecordDict]]) -> Deferred[RecordDict]:
+    def _once(
+        self, tool: str, request: RunRequest, work: Callable[[], Coroutine[Any, Any, RunAnswer]]
+    ) -> Deferred[RunAnswer]:
+        """Do a call's work, unless one with the same key is doing it or has done it."""
         key = request.request_key
         if key is None:
-            return work()
-        return Deferred.fromCoroutine(self._answer_once(tool, key, request, work))
+            return Deferred.fromCoroutine(work())
 
-    async def _answer_once(
-        self, tool: str, key: str, request: RunRequest, work: Callable[[], Deferred[RecordDict]]
-    ) -> RecordDict:
-        def made_or_new() -> Deferred[RecordDict]:
+        def made_or_new() -> Deferred[RunAnswer]:
             known = self._roster.get(request.name)
             kept = known.calls.get((tool, key)) if known is not None else None
-            return work() if kept is None else Deferred.fromCoroutine(self._repeat(kept, request))
+            return Deferred.fromCoroutine(work() if kept is None else self._repeat(kept, request))
 
-        return await self._keys.join((tool, request.name, key), request, made_or_new)
+        return maybeDeferred(self._keys.join, (tool, request.name, key), request, made_or_new)
 
-    async def _repeat(self, kept: KeptCall, request: RunRequest) -> RecordDict:
+    async def _repeat(self, kept: KeptCall, request: RunRequest) -> RunAnswer:
         """Answer with the run already made. Where its first caller gave up, it may not have come about yet."""
         check_same(kept.digest, request)
         active = self._active.get(request.name)
@@ -231,7 +238,7 @@ class Fleet:
                 await active.under_way()
         return self._views.made(kept.run, kept.beside)
 
-    def _keep(self, tool: str, request: RunRequest, run: Run, beside: RecordDict) -> None:
+    def _keep(self, tool: str, request: RunRequest, run: Run, beside: Beside) -> None:
         """Keep a call that bears a key from the first: its caller may give up before the answer, and come again."""
         if request.request_key is not None:
             call = KeptCall(digest_of(request), run, beside)
@@ -241,13 +248,14 @@ class Fleet:
 
     def _begin(self, run: Run, *, held: bool) -> ActiveRun:
         earlier = self._roster.place(run)
+        self._news.pop(run.name, None)  # who starts it anew has no use for the end before
         active = self._active[run.name] = ActiveRun(
             run,
             held=held,
             source=self._source,
             clock=self._clock,
             now=self._now,
-            signalled=partial(self._signalled, run),
+            redact=self._redact,
             finished=partial(self._finished, earlier),
             tally=self._tally,
         )
@@ -269,6 +277,9 @@ class Fleet:
 
     def _remember(self, run: Run) -> None:
         self._roster.ended(run.name, self._active)
+        self._news[run.name] = run
+        if len(self._news) > REMEMBERED:
+            del self._news[next(iter(self._news))]
         old, run.todo = run.todo, TodoState.PENDING
         announcing = self._announcer.announce(run, lambda: self._views.record(run))
         announcing.addErrback(
@@ -278,9 +289,6 @@ class Fleet:
         # Last: an end that cannot be counted is told all the same.
         self._tally.todo_moved(old, TodoState.PENDING)
         self._tally.run_ended(run.stop_reason)
-
-    def _signalled(self, run: Run, turn: int, kind: SignalKind, message: str, path: str | None) -> str:
-        return take_claim(run, turn, kind, message, path, redact=self._redact, at=self._now())
 
     # For those who look at all.
 

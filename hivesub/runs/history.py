@@ -1,6 +1,6 @@
 """What is remembered of a subagent beside the record of its run: each turn that ended, and its output over time.
 
-For the operator's page alone: no tool tells it. A run that continues another begins with that one's past.
+For the operator's page alone: no tool shows it. A run that continues another begins with that one's past.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, define, frozen
 
-from hivesub.records import Outcome, RecordDict
+from hivesub.records import Outcome
 from hivesub.turns.activity import SLOT_S, SLOTS, merged, strip
 from hivesub.wording import rfc3339
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from hivesub.interfaces import ITurn
     from hivesub.records import TurnEnd
+    from hivesub.shapes import HistoryRecord, PastTurnRecord
 
 KEPT_TURNS = 100
 """As many as one run may have turns; the oldest go first."""
@@ -80,15 +81,12 @@ class History:
         self._slots = merged(self._slots, turn.activity)
         self.turn_started_at = None
 
-    def told(self, turn: ITurn | None, seconds: float) -> RecordDict:
-        """The history as JSON can carry it.
+    def record(self, turn: ITurn | None, seconds: float) -> HistoryRecord:
+        """The history as JSON can carry it; of the activity the last slot is now, or once all is over that of the last
+        output.
 
         :param turn: the one in flight.
         :param seconds: the monotonic time now.
-
-        `turns`: those that ended, oldest first. `turn_started_at`, `bytes_read`: of the one in flight, or null.
-        `activity`: `slot_s`, `bytes` a slot, oldest first; the last slot is now, or once all is over that of the last
-        output.
         """
         slots = self._slots if turn is None else merged(self._slots, turn.activity)
         last = int(seconds) // SLOT_S if turn is not None else next(reversed(slots), 0)
@@ -101,11 +99,11 @@ class History:
         }
 
 
-def _turn(past: PastTurn) -> RecordDict:
+def _turn(past: PastTurn) -> PastTurnRecord:
     return {
         "run": past.run,
         "number": past.number,
-        "outcome": past.outcome.value,
+        "outcome": past.outcome,
         "signal": past.signal,
         "exit_code": past.exit_code,
         "detail": past.detail,

@@ -6,11 +6,12 @@ spawns none. What follows from an end is decided in `verdict`; what a run means 
 
 from __future__ import annotations
 
+from enum import Enum
 from functools import partial
 from signal import Signals
 from typing import TYPE_CHECKING, Any, Protocol
 
-from attrs import Factory, define
+from attrs import Factory, define, evolve
 from automat import TypeMachineBuilder
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -20,9 +21,10 @@ from twisted.python.failure import Failure
 
 from hivesub.errors import HivesubError
 from hivesub.interfaces import ITurn
-from hivesub.records import Outcome, SignalKind, StopKind, StopReason, TurnEnd, TurnSpec
+from hivesub.records import Outcome, StopKind, StopReason, TurnEnd, TurnSpec
 from hivesub.runs.decision import after_turn
 from hivesub.runs.prompts import first_prompt, next_prompt
+from hivesub.runs.signals import take_claim
 from hivesub.runs.tally import Tally
 from hivesub.wording import internal_error
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hivesub.interfaces import ITurnSpawner
+    from hivesub.records import SignalKind
     from hivesub.runs.run import Run
 
 LEAST_BUDGET_USD = 0.000001
@@ -69,15 +72,15 @@ _log = Logger()
 class Core:
     """What the machine works on and with.
 
-    `signalled`: called with the turn's number, the kind, the message and a path or None; gives the note for the answer.
-    `began`: called when a process exists. `finished`: called once, when the run is over; it raises nothing.
+    `redact`: replaces the daemon's secrets in what a subagent says. `began`: called when a process exists. `finished`:
+    called once, when the run is over; it raises nothing.
     `ending`: the wait for the end of the turn in flight. `abandoned`: why that is not waited for.
     """
 
     run: Run
     source: ITurnSpawner
     now: Callable[[], datetime]
-    signalled: Callable[[int, SignalKind, str, str | None], str]
+    redact: Callable[[str], str]
     began: Callable[[], None]
     finished: Callable[[], None]
     spawning: Deferred[ITurn] | None = None
@@ -91,9 +94,9 @@ def _spec(run: Run) -> TurnSpec:
     """The next turn: the first goes where the plan says, each later one to the session that `init` named."""
     first = run.turn_number == 1
     resume = run.resume if first else run.session_id or run.resume
-    left = None
-    if run.max_budget_usd is not None:
-        left = max(LEAST_BUDGET_USD, run.max_budget_usd - run.spent_usd)
+    options = run.options
+    if options.max_budget_usd is not None:
+        options = evolve(options, max_budget_usd=max(LEAST_BUDGET_USD, options.max_budget_usd - run.spent_usd))
     return TurnSpec(
         name=run.name,
         prompt=_prompt(run),
@@ -101,10 +104,7 @@ def _spec(run: Run) -> TurnSpec:
         tools=run.tools,
         session_id=run.session_id if resume is None else None,
         resume=resume,
-        model=run.model,
-        effort=run.effort,
-        max_budget_usd=left,
-        idle_timeout_s=run.idle_timeout_s,
+        options=options,
         run_mark=run.mark,
     )
 
@@ -120,7 +120,7 @@ def _prompt(run: Run) -> bytes:
 
 def _spawn(steps: Steps, core: Core) -> None:
     try:
-        spawning = core.source.spawn(_spec(core.run), partial(core.signalled, core.run.turn_number))
+        spawning = core.source.spawn(_spec(core.run), partial(_claimed, core, core.run.turn_number))
     except Exception as error:  # a bug of ours: the run ends by it, the daemon does not
         _log.failure("the turn of {name} could not be described", name=core.run.name)
         message = internal_error(error)
@@ -130,6 +130,10 @@ def _spawn(steps: Steps, core: Core) -> None:
     core.spawning = spawning
     spawning.addCallbacks(steps.spawned, steps.spawn_failed)
     spawning.addErrback(lambda failure: _log.failure("a step of {name} failed", failure, name=core.run.name))
+
+
+def _claimed(core: Core, turn: int, kind: SignalKind, message: str, path: str | None) -> str:
+    return take_claim(core.run, turn, kind, message, path, redact=core.redact, at=core.now())
 
 
 def _attach(steps: Steps, core: Core, turn: ITurn) -> None:
@@ -205,10 +209,9 @@ def _reason(core: Core, end: TurnEnd) -> StopReason | None:
         control=run.control,
         spent_usd=run.spent_usd,
         cost_unknown=run.cost_unknown,
-        max_budget_usd=run.max_budget_usd,
+        max_budget_usd=run.options.max_budget_usd,
     )
     if reason is None and core.stop_asked is not None:
-        run.interrupted = True
         reason = StopReason(
             kind=StopKind.KILLED, message=f"{core.stop_asked} after turn {run.turn_number} had ended by itself"
         )
@@ -220,7 +223,6 @@ def _not_spawned(steps: Steps, core: Core, failure: Failure) -> None:
     core.spawning = None
     run = core.run
     if core.stop_asked is not None and failure.check(CancelledError, HivesubError):
-        run.interrupted = True
         why = f"{core.stop_asked} before turn {run.turn_number} had a process"
         _finish_without_process(steps, core, StopReason(kind=StopKind.KILLED, message=why))
         return
@@ -267,25 +269,37 @@ def _respawn(steps: Steps, core: Core) -> None:
     _spawn(steps, core)
 
 
-TRANSITIONS: tuple[tuple[str, Any, str, Any], ...] = (
-    ("fresh", Steps.begin, "spawning", _spawn),
-    ("spawning", Steps.spawned, "turning", _attach),
-    ("spawning", Steps.spawn_failed, "deciding", _not_spawned),
-    ("spawning", Steps.finish, "over", _close),
-    ("spawning", Steps.stop, "giving_up", _give_up_spawn),
-    ("giving_up", Steps.spawned, "stopping", _attach_and_stop),
-    ("giving_up", Steps.spawn_failed, "deciding", _not_spawned),
-    ("giving_up", Steps.stop, "giving_up", _ignore),
-    ("turning", Steps.ended, "deciding", _decide),
-    ("turning", Steps.stop, "stopping", _stop_turn),
-    ("stopping", Steps.ended, "deciding", _decide),
-    ("stopping", Steps.stop, "stopping", _ignore),
-    ("deciding", Steps.go_on, "spawning", _respawn),
-    ("deciding", Steps.finish, "over", _close),
-    ("deciding", Steps.stop, "deciding", _ignore),
-    ("over", Steps.stop, "over", _ignore),
+class Phase(Enum):
+    """Where a run is in its order of things."""
+
+    FRESH = "fresh"
+    SPAWNING = "spawning"
+    GIVING_UP = "giving_up"
+    TURNING = "turning"
+    STOPPING = "stopping"
+    DECIDING = "deciding"
+    OVER = "over"
+
+
+TRANSITIONS: tuple[tuple[Phase, Any, Phase, Any], ...] = (
+    (Phase.FRESH, Steps.begin, Phase.SPAWNING, _spawn),
+    (Phase.SPAWNING, Steps.spawned, Phase.TURNING, _attach),
+    (Phase.SPAWNING, Steps.spawn_failed, Phase.DECIDING, _not_spawned),
+    (Phase.SPAWNING, Steps.finish, Phase.OVER, _close),
+    (Phase.SPAWNING, Steps.stop, Phase.GIVING_UP, _give_up_spawn),
+    (Phase.GIVING_UP, Steps.spawned, Phase.STOPPING, _attach_and_stop),
+    (Phase.GIVING_UP, Steps.spawn_failed, Phase.DECIDING, _not_spawned),
+    (Phase.GIVING_UP, Steps.stop, Phase.GIVING_UP, _ignore),
+    (Phase.TURNING, Steps.ended, Phase.DECIDING, _decide),
+    (Phase.TURNING, Steps.stop, Phase.STOPPING, _stop_turn),
+    (Phase.STOPPING, Steps.ended, Phase.DECIDING, _decide),
+    (Phase.STOPPING, Steps.stop, Phase.STOPPING, _ignore),
+    (Phase.DECIDING, Steps.go_on, Phase.SPAWNING, _respawn),
+    (Phase.DECIDING, Steps.finish, Phase.OVER, _close),
+    (Phase.DECIDING, Steps.stop, Phase.DECIDING, _ignore),
+    (Phase.OVER, Steps.stop, Phase.OVER, _ignore),
 )
-"""State, input, next state, what is done on the way. The documentation draws the machine from this table."""
+"""Phase, input, next phase, what is done on the way. The documentation draws the machine from this table."""
 
 
 def abandon(steps: Steps, core: Core, why: str) -> None:
@@ -300,9 +314,9 @@ def abandon(steps: Steps, core: Core, why: str) -> None:
 def build_machine() -> Callable[[Core], Steps]:
     """The machine's factory."""
     machine = TypeMachineBuilder(Steps, Core)
-    states = {name: machine.state(name) for name in dict.fromkeys(row[0] for row in TRANSITIONS)}
-    for state, step, following, output in TRANSITIONS:
-        states[state].upon(step).to(states[following])(output)
+    states = {phase: machine.state(phase.value) for phase in Phase}
+    for phase, step, following, output in TRANSITIONS:
+        states[phase].upon(step).to(states[following])(output)
     return machine.build()
 
 

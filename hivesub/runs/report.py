@@ -17,7 +17,7 @@ from zope.interface import implementer
 
 from hivesub.errors import AppendError, BadRequest
 from hivesub.interfaces import IReport
-from hivesub.records import RecordDict
+from hivesub.shapes import Record
 from hivesub.system.appendfile import InThread, append_whole, resolved_within
 from hivesub.wording import claims_sentence, outcome_sentence, rfc3339, stop_sentence, turn_phrase, valid_text
 
@@ -52,7 +52,7 @@ def check_within(path: str, dir: str | os.PathLike[str]) -> str | None:
     return resolved_within(absolute, os.fspath(dir))
 
 
-def report_text(record: RecordDict, when: datetime) -> str:
+def report_text(record: Record, when: datetime) -> str:
     """What is appended at the end of a run: name, time, turn N of M, outcome, reason. Valid UTF-8; begins and ends
     with a newline.
 

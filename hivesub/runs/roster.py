@@ -14,8 +14,8 @@ from hivesub.errors import UnknownName
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from hivesub.records import RecordDict
     from hivesub.runs.run import Run
+    from hivesub.shapes import Beside
 
 REMEMBERED = 1000
 """How many ended subagents are remembered."""
@@ -31,7 +31,7 @@ class KeptCall:
 
     digest: bytes
     run: Run
-    beside: RecordDict
+    beside: Beside
 
 
 @define(eq=False)

@@ -1,6 +1,6 @@
 """What is known of one run: the plan that it was started with, and what has happened so far.
 
-Owns the bookkeeping of a run's facts; the order of its turns is `machine`'s, what an end leads to is `verdict`'s.
+Owns the bookkeeping of a run's facts; the order of its turns is `machine`'s, what an end leads to is `decision`'s.
 """
 
 from __future__ import annotations
@@ -10,8 +10,20 @@ from typing import TYPE_CHECKING
 
 from attrs import Factory, define, evolve
 
-from hivesub.records import Control, Init, Signal, SignalKind, State, StopReason, TodoState, TurnEnd, TurnUsage, Usage
-from hivesub.runs.decision import state_after
+from hivesub.endings import ENDINGS
+from hivesub.records import (
+    Control,
+    Init,
+    Signal,
+    SignalKind,
+    State,
+    StopReason,
+    TodoState,
+    TurnEnd,
+    TurnOptions,
+    TurnUsage,
+    Usage,
+)
 from hivesub.runs.history import History
 
 if TYPE_CHECKING:
@@ -35,11 +47,11 @@ class Run:
     `resume`: what claude is told to resume at the first turn, None for a new session of the id `session_id`.
     `mark`: what the marks of all its turns begin with, None before the first.
     `session_cost`: US dollars that the session is known to have cost by now, None when that is not known.
-    `report_within`: the directory that the report must lie in, where a subagent named the path. `interrupted`: the run
-    was stopped between two turns. `error`: why a process could not be started. `missed`: claude found no session to
-    resume, and the call that asked for it had been answered or given up; `before_miss`: what the name is continued from
-    then, None where nothing was known of it. `spent_usd`: the least that the run has cost, whatever of it cannot be
-    told (`cost_unknown`).
+    `report_within`: the directory that the report must lie in, where a subagent named the path.
+    `error`: why a process could not be started.
+    `missed`: claude found no session to resume, and the call that asked for it had been answered or given up;
+    `before_miss`: what the name is continued from then, None where nothing was known of it.
+    `spent_usd`: the least that the run has cost, whatever of it is not known (`cost_unknown`).
     """
 
     name: str
@@ -50,10 +62,7 @@ class Run:
     max_turns: int | None = None
     report_file: str | None = None
     report_within: str | None = None
-    model: str | None = None
-    effort: str | None = None
-    max_budget_usd: float | None = None
-    idle_timeout_s: float | None = None
+    options: TurnOptions = Factory(TurnOptions)
     session_id: str | None = None
     resume: str | None = None
     session_cost: float | None = 0.0
@@ -67,7 +76,6 @@ class Run:
     signals: list[Signal] = Factory(list)
     signals_left_out: int = 0
     stop_reason: StopReason | None = None
-    interrupted: bool = False
     control: Control = Control.UNKNOWN
     missing_tools: tuple[str, ...] = ()
     usage: Usage = Factory(Usage)
@@ -89,10 +97,7 @@ class Run:
     @property
     def state(self) -> State:
         """As `status` names it: running while a turn is in flight, signals or not."""
-        if self.stop_reason is None:
-            return State.RUNNING
-        outcome = self.last_turn.outcome if self.last_turn is not None else None
-        return state_after(self.stop_reason, outcome, interrupted=self.interrupted)
+        return State.RUNNING if self.stop_reason is None else ENDINGS[self.stop_reason.kind].state
 
     def note_miss(self, earlier: Run | None) -> None:
         """Leave the name's session where the run before had it: this one found none."""

@@ -1,60 +1,130 @@
-"""How the fleet tells of its runs: one, several, and the answer of the call that made one."""
+"""How runs are shown: one, or which of all and in which order; to an agent, and to the operator with their history.
+
+Reads; changes nothing.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from attrs import frozen
+from zope.interface import implementer
 
+from hivesub.interfaces import IOperatorView
+from hivesub.records import State
 from hivesub.runs.record import minimal_record, record
+from hivesub.runs.tally import Latencies, Reading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from twisted.internet.interfaces import IReactorTime
 
-    from hivesub.records import RecordDict
     from hivesub.runs.run import Run
+    from hivesub.runs.tally import Tally
+    from hivesub.shapes import Beside, OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer
 
 LISTED = 20
-"""How many ended subagents a status without a name lists."""
+"""How many ended subagents are listed for an agent, and for its operator."""
+OPERATOR_LISTED = 30
 LISTED_GOAL = 200
-"""Characters of a goal in such a list."""
+"""Characters of a goal in a list."""
+
+
+def listed(runs: Sequence[Run], ended: int) -> list[Run]:
+    """Which of all runs a list shows: those that go on, then so many of those that ended, the last one first.
+
+    :param runs: those that ended in the order of ending.
+    """
+    over = [run for run in runs if run.over]
+    return [run for run in runs if not run.over] + list(reversed(over[-ended:]))
+
+
+def counts(runs: Sequence[Run]) -> dict[str, int]:
+    """How many runs are in each state."""
+    found = Counter(run.state for run in runs)
+    return {state.value: found[state] for state in State}
 
 
 @frozen(kw_only=True)
 class Views:
-    """Tells of runs as they are now. A run that cannot be told of is told barely, and spoils no other's telling."""
+    """The records of runs as they are now. If one cannot be built, a minimal one stands in, so that the others still
+    appear.
+    """
 
     clock: IReactorTime
     redact: Callable[[str], str]
 
-    def record(self, run: Run, *, result: bool = False, goal_limit: int | None = None) -> RecordDict:
+    def record(self, run: Run, *, result: bool = False, goal_limit: int | None = None) -> Record:
         """The record of a run."""
         try:
             return record(run, seconds=self.clock.seconds(), redact=self.redact, goal_limit=goal_limit, result=result)
         except Exception as error:
             return minimal_record(run, error)
 
-    def made(self, run: Run, beside: RecordDict) -> RecordDict:
+    def made(self, run: Run, beside: Beside) -> RunAnswer:
         """The answer of the call that made a run; a session that claude has not taken up yet is not called resumed."""
-        answer: RecordDict = {"subagent": self.record(run), **beside}
+        answer = cast("RunAnswer", {"subagent": self.record(run), **beside})
         if run.resume is not None and not run.over and run.turn_number == 1 and run.turn and run.turn.init is None:
             answer["under_way"] = False
         return answer
 
-    def listed(self, runs: list[Run], result: bool) -> RecordDict:
-        """All of the runs that go on, the last that ended, and the counts of all by state.
+    def listed(self, runs: Sequence[Run], result: bool) -> StatusAnswer:
+        """A list for the agent."""
+        shown = [self.record(run, result=result, goal_limit=LISTED_GOAL) for run in listed(runs, LISTED)]
+        return {"subagents": shown, "counts": counts(runs)}
 
-        :param runs: in the order of ending.
-        """
-        running = [run for run in runs if not run.over]
-        ended = [run for run in runs if run.over][-LISTED:]
-        counts = Counter(run.state.value for run in runs)
-        return {
-            "subagents": [
-                self.record(run, result=result, goal_limit=LISTED_GOAL) for run in (*running, *reversed(ended))
-            ],
-            "counts": {state: counts.get(state, 0) for state in ("running", "idle", "blocked", "killed", "failed")},
-        }
+
+@implementer(IOperatorView)
+class OperatorView:
+    """Looks at runs for the operator.
+
+    :param runs: gives the last run of each name, those that ended in the order of ending.
+    """
+
+    def __init__(
+        self,
+        runs: Callable[[], list[Run]],
+        *,
+        tally: Tally,
+        clock: IReactorTime,
+        redact: Callable[[str], str],
+        max_running: int,
+    ) -> None:
+        self._runs = runs
+        self._tally = tally
+        self._clock = clock
+        self._views = Views(clock=clock, redact=redact)
+        self._max_running = max_running
+
+    def all(self) -> OperatorList:
+        runs = self._runs()
+        shown = [self._with_history(run, LISTED_GOAL) for run in listed(runs, OPERATOR_LISTED)]
+        return {"subagents": shown, "counts": counts(runs)}
+
+    def one(self, name: str) -> OperatorRecord | None:
+        run = next((run for run in self._runs() if run.name == name), None)
+        return None if run is None else self._with_history(run, None)
+
+    def _with_history(self, run: Run, goal_limit: int | None) -> OperatorRecord:
+        history = run.history.record(run.turn, self._clock.seconds())
+        return {**self._views.record(run, goal_limit=goal_limit), "history": history}
+
+    def reading(self) -> Reading:
+        tally, running = self._tally, [run for run in self._runs() if not run.over]
+        in_flight = sum(run.turn.bytes_read for run in running if run.turn is not None)
+        return Reading(
+            running=len(running),
+            max_running=self._max_running,
+            runs=dict(tally.runs),
+            turns=dict(tally.turns),
+            todos=dict(tally.todos),
+            bytes_read=tally.bytes_read + in_flight,
+            spawn=_copied(tally.spawn),
+            resume=_copied(tally.resume),
+        )
+
+
+def _copied(latencies: Latencies) -> tuple[tuple[int, ...], float]:
+    return tuple(latencies.counts), latencies.sum_s

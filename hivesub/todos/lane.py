@@ -17,14 +17,14 @@ from twisted.internet.interfaces import IDelayedCall, IReactorTime
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
-from hivesub.records import RecordDict
+from hivesub.shapes import Todo
 from hivesub.todos.backoff import Backoff
 from hivesub.todos.sinks import Attempt, ISink, Verdict
 
 
 @define(eq=False)
 class _Waiting:
-    todo: RecordDict
+    todo: Todo
     age: str
     failures: int = 0
     due_at: float = 0.0
@@ -56,7 +56,7 @@ class Lane:
         """Whether an attempt is in flight or could be begun now."""
         return bool(self._in_flight) or (not self._closed and self._due() is not None)
 
-    def push(self, todo: RecordDict, age: str) -> None:
+    def push(self, todo: Todo, age: str) -> None:
         """Line a todo up.
 
         :param age: sorts todos, the oldest first.

@@ -22,7 +22,8 @@ from zope.interface import implementer
 
 from hivesub.errors import AppendError
 from hivesub.interfaces import IOutbox
-from hivesub.records import RecordDict, TodoState
+from hivesub.records import TodoState
+from hivesub.shapes import Todo
 from hivesub.system.appendfile import InThread
 from hivesub.todos.backoff import Backoff
 from hivesub.todos.disk import InOrder
@@ -99,7 +100,7 @@ class Outbox(Service):
         super().stopService()  # type: ignore[no-untyped-call]
         return Deferred.fromCoroutine(self._stop())
 
-    def push(self, todo: RecordDict, changed: Callable[[TodoState], None]) -> None:
+    def push(self, todo: Todo, changed: Callable[[TodoState], None]) -> None:
         entry = _Entry(Kept(todo=todo), changed, set(self._lanes))
         self._entries[todo["id"]] = entry
         self._tell(entry, TodoState.PENDING)

@@ -24,7 +24,7 @@ from twisted.web.iweb import UNKNOWN_LENGTH, IResponse
 from zope.interface import Attribute, Interface, implementer
 
 from hivesub.errors import AppendError, ConfigError
-from hivesub.records import RecordDict
+from hivesub.shapes import Todo
 from hivesub.system.appendfile import InThread, append_whole
 from hivesub.todos.backoff import retry_after_s
 from hivesub.todos.disk import InOrder
@@ -67,7 +67,7 @@ class ISink(Interface):
     label: str = Attribute("Names the sink in logs: no secret.")
     at_once: int = Attribute("How many attempts may be in flight while none fails.")
 
-    def deliver(todo: RecordDict) -> Deferred[Attempt]:
+    def deliver(todo: Todo) -> Deferred[Attempt]:
         """Try once.
 
         :returns: fires with what came of it. Cancelling gives the attempt up: it is unknown then whether the todo
@@ -134,10 +134,10 @@ class UrlSink:
     def key(self) -> str:
         return f"url-{sha256(self._url.encode()).hexdigest()[:16]}"
 
-    def deliver(self, todo: RecordDict) -> Deferred[Attempt]:
+    def deliver(self, todo: Todo) -> Deferred[Attempt]:
         return Deferred.fromCoroutine(self._deliver(todo))
 
-    async def _deliver(self, todo: RecordDict) -> Attempt:
+    async def _deliver(self, todo: Todo) -> Attempt:
         headers: dict[bytes | str, bytes | str] = {
             "Content-Type": "application/json",
             "Idempotency-Key": str(todo["id"]),
@@ -271,10 +271,10 @@ class FileSink:
     def key(self) -> str:
         return f"file-{sha256(os.fsencode(self.label)).hexdigest()[:16]}"
 
-    def deliver(self, todo: RecordDict) -> Deferred[Attempt]:
+    def deliver(self, todo: Todo) -> Deferred[Attempt]:
         return Deferred.fromCoroutine(self._deliver(todo))
 
-    async def _deliver(self, todo: RecordDict) -> Attempt:
+    async def _deliver(self, todo: Todo) -> Attempt:
         try:
             await self._in_thread(append_whole, self.label, todo_bytes(todo) + b"\n", None)
         except (AppendError, OSError) as e:

@@ -15,11 +15,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import cast
 
 from attrs import define, field, frozen
 from twisted.logger import Logger
 
-from hivesub.records import RecordDict
+from hivesub.shapes import Todo
 from hivesub.system.appendfile import append_whole
 from hivesub.todos.todo import todo_bytes
 from hivesub.wording import valid_text
@@ -33,7 +34,7 @@ class Kept:
     """One todo on disk. `settled`: the keys of the sinks that have it or refused it; every other sink of the daemon
     still gets it, one that was configured later too. `file_name` sorts by age."""
 
-    todo: RecordDict
+    todo: Todo
     settled: frozenset[str] = frozenset()
     file_name: str = field()
 
@@ -42,7 +43,7 @@ class Kept:
         return file_name(self.todo)
 
 
-def file_name(todo: RecordDict) -> str:
+def file_name(todo: Todo) -> str:
     """The name under which a todo waits: its time, then its id; a digest in place of what is no plain id."""
     created = re.sub(r"[^0-9TZ]", "", str(todo.get("created_at", "")))[:24]
     todo_id = str(todo["id"])
@@ -109,7 +110,7 @@ class TodoStore:
         """Forget a todo; one that is not there is fine."""
         (self.pending / kept.file_name).unlink(missing_ok=True)
 
-    def bury(self, todo: RecordDict, why: str) -> None:
+    def bury(self, todo: Todo, why: str) -> None:
         """Append a todo that was given up to the dead-letter file."""
         self._make(self.root)
         path = self.root / "dead-letter.jsonl"
@@ -150,7 +151,7 @@ def _read(path: Path) -> Kept:
     todo, settled = content.get("todo"), content.get("settled")
     if not isinstance(todo, dict) or not isinstance(todo.get("id"), str) or not isinstance(settled, list):
         raise ValueError("it holds no todo with an id")
-    return Kept(todo=todo, settled=frozenset(_texts(settled)), file_name=path.name)
+    return Kept(todo=cast(Todo, todo), settled=frozenset(_texts(settled)), file_name=path.name)
 
 
 def _texts(values: Iterable[object]) -> Iterable[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from hivesub.records import RecordDict
+from hivesub.shapes import Record, Todo
 from hivesub.wording import (
     CONTROL_FAILED,
     claims_sentence,
@@ -24,15 +24,13 @@ from hivesub.wording import (
 KIND = "subagent_run_ended"
 
 
-def build_todo(
-    record: RecordDict, *, todo_id: str, created_at: datetime, redact: Callable[[str], str] = str
-) -> RecordDict:
+def build_todo(record: Record, *, todo_id: str, created_at: datetime, redact: Callable[[str], str] = str) -> Todo:
     """The todo of a run that has ended, ready for JSON: a copy, every text in it valid UTF-8.
 
     :param record: as `status` tells it; a `result` in it (what the subagent said) is left out.
     :param redact: replaces the daemon's secrets in every text.
     """
-    told: RecordDict = _clean({key: value for key, value in record.items() if key != "result"}, redact)
+    told: Record = _clean({key: value for key, value in record.items() if key != "result"}, redact)
     return {
         "id": todo_id,
         "kind": KIND,
@@ -43,12 +41,12 @@ def build_todo(
     }
 
 
-def todo_bytes(todo: RecordDict) -> bytes:
+def todo_bytes(todo: Todo) -> bytes:
     """The todo as one line of JSON, without the newline."""
     return valid_text(json.dumps(todo, ensure_ascii=False, separators=(",", ":"))).encode()
 
 
-def _body(record: RecordDict) -> str:
+def _body(record: Record) -> str:
     phrase = turn_phrase(record)
     outcome = outcome_sentence(record) or f"{phrase + ': no' if phrase else 'No'} turn of this run ended."
     paragraphs = [
@@ -61,7 +59,7 @@ def _body(record: RecordDict) -> str:
     return "\n".join(paragraph for paragraph in paragraphs if paragraph)
 
 
-def _go_on(record: RecordDict) -> str:
+def _go_on(record: Record) -> str:
     call = f'`continue` with name "{record["name"]}"'
     if record.get("state") == "blocked":
         return f"To answer it, call {call}."
@@ -70,7 +68,7 @@ def _go_on(record: RecordDict) -> str:
     return f"To go on, call {call}."
 
 
-def _kind(record: RecordDict) -> str | None:
+def _kind(record: Record) -> str | None:
     reason = record.get("stop_reason")
     return str(reason["kind"]) if reason else None
 

@@ -5,6 +5,8 @@ Who reports is never a field: it is read off the request, where the web face put
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -12,8 +14,10 @@ from mcp.server.lowlevel import Server
 
 from hivesub.interfaces import ISignalTarget
 from hivesub.records import SignalKind
-from hivesub.tools import fields, schemas
-from hivesub.tools.toolbox import Tool, tool_server
+from hivesub.shapes import SignalAnswer
+from hivesub.tools.arguments import GoalReachedArguments, NeedHelpArguments
+from hivesub.tools.toolbox import Answer, Tool, tool_server
+from hivesub.wording import valid_text
 
 NAME = "subagent_control"
 TITLE = "Report to the agent that started you"
@@ -21,8 +25,8 @@ TARGET_KEY = "hivesub.target"
 """The key of the ASGI scope that holds the request's `ISignalTarget`."""
 
 INSTRUCTIONS = """\
-Two ways to tell the agent that started you how you stand: `goal_reached` and `need_help`. After either, end your \
-turn: no further one follows."""
+Two ways to report to the agent that started you: `goal_reached` and `need_help`. After either, end your turn: no \
+further one follows."""
 
 GOAL_REACHED = """\
 Call this when you believe that the goal you were given is reached, and not before. It is recorded as your claim and \
@@ -43,41 +47,46 @@ def control_server() -> Server[Any]:
 def control_tools() -> tuple[Tool, ...]:
     """The two tools."""
 
-    async def goal_reached(ctx: ServerRequestContext[Any, Any], values: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        return _recorded(_target(ctx), SignalKind.GOAL_REACHED, values.get("message", ""), values)
+    async def goal_reached(ctx: ServerRequestContext[Any, Any], given: GoalReachedArguments) -> Answer:
+        return await _recorded(ctx, SignalKind.GOAL_REACHED, given.message or "", given.report_file)
 
-    async def need_help(ctx: ServerRequestContext[Any, Any], values: dict[str, Any]) -> tuple[dict[str, Any], str]:
-        return _recorded(_target(ctx), SignalKind.NEED_HELP, values["reason"], values)
+    async def need_help(ctx: ServerRequestContext[Any, Any], given: NeedHelpArguments) -> Answer:
+        return await _recorded(ctx, SignalKind.NEED_HELP, given.reason, given.report_file)
 
     return (
         Tool(
             name=SignalKind.GOAL_REACHED.value,
             title="Report the goal reached",
             description=GOAL_REACHED,
-            fields=fields.GOAL_REACHED,
-            output=schemas.SIGNAL_ANSWER,
+            arguments=GoalReachedArguments,
+            lenient=as_texts,
             call=goal_reached,
         ),
         Tool(
             name=SignalKind.NEED_HELP.value,
             title="Ask for help",
             description=NEED_HELP,
-            fields=fields.NEED_HELP,
-            output=schemas.SIGNAL_ANSWER,
+            arguments=NeedHelpArguments,
+            lenient=as_texts,
             call=need_help,
         ),
     )
 
 
-def _target(ctx: ServerRequestContext[Any, Any]) -> ISignalTarget:
+def as_texts(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with every value a text that can be written: a claim must not be lost over its own fields."""
+    return {
+        name: value if value is None else valid_text(value if isinstance(value, str) else json.dumps(value))
+        for name, value in given.items()
+    }
+
+
+async def _recorded(
+    ctx: ServerRequestContext[Any, Any], kind: SignalKind, message: str, report_file: str | None
+) -> Answer:
     request: Any = ctx.request
     target: ISignalTarget = request.scope[TARGET_KEY]
-    return target
-
-
-def _recorded(
-    target: ISignalTarget, kind: SignalKind, message: str, values: dict[str, Any]
-) -> tuple[dict[str, Any], str]:
-    path = values.get("report_file", "")
-    note = target.signal(kind, message, path if path.strip() else None)
-    return {"recorded": True, "note": note}, f"{kind.value} recorded. {note}".strip()
+    path = report_file if report_file and report_file.strip() else None
+    note = target.signal(kind, message, path)
+    record: SignalAnswer = {"recorded": True, "note": note}
+    return Answer(f"{kind.value} recorded. {note}".strip(), record)

@@ -1,215 +1,254 @@
-"""What the tools answer to the model in prose, from the same dicts that go out as `structuredContent`. Pure.
+"""What the tools answer: the sentences that an agent's model reads. Pure.
 
-The sentences about how a turn ended and why a run stopped are `hivesub.wording`'s, shared with the todo and the report.
+What it must know comes first, what it can do next comes last, nothing twice. The sentences about how a turn ended and
+why a run stopped are `hivesub.wording`'s, shared with the todo and the report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import cast
 
-from hivesub.records import Control, RecordDict, State, StopKind, TodoState
+from hivesub.records import Control, State, StopKind, TodoState
+from hivesub.shapes import Record, RunAnswer, SignalRecord, StatusAnswer
 from hivesub.wording import (
     CONTROL_FAILED,
-    UNVERIFIED,
     claims_sentence,
+    ending_of,
     outcome_sentence,
     quoted,
     report_sentence,
     stop_sentence,
+    title_words,
     turn_phrase,
     visible,
 )
 
-_LISTED_MESSAGE_CHARS = 200
-_LISTED_RESULT_CHARS = 2_000
-_WATCH = "It works by itself from here: a todo comes when the run ends, and `status` with `wait_s` waits for that."
-_NOT_TAKEN_UP = "Claude has not said yet that it resumed the session: whether it could is told when the run ends."
+MAX_CHARS = 20_000
+"""Of an answer; one that holds what a subagent said may be twice as long."""
+MAX_CHARS_WITH_RESULT = 40_000
+_MESSAGE_CHARS = 4_000
+_LISTED_MESSAGE_CHARS = 120
+_OTHER_MESSAGE_CHARS = 500
+_OTHER_MESSAGES = 5
+_NEWS_NAMES = 20
 
-_NEXT_BY_KIND = {
-    StopKind.TURN_ENDED: "`continue` gives it another prompt.",
-    StopKind.GOAL_REACHED: "Check the work; `continue` asks for more.",
-    StopKind.NEED_HELP: "Answer it with `continue`.",
-    StopKind.TURN_CAP: "`continue` gives it as many turns again toward the same goal.",
-    StopKind.KILLED: "Its work may be cut off in the middle; `continue` resumes its session.",
-    StopKind.FAILED: "`continue` resumes its session, once the cause is gone.",
-    StopKind.BUDGET_SPENT: "`continue` gives it as much money again.",
-    StopKind.NO_CONTROL: "`continue` tries once more.",
-}
+_BY_ITSELF = "It works by itself: go on with other work. `status` with `wait_s` 3600 waits for its end."
+_NOT_TAKEN_UP = "Claude has not said yet that it resumed the session: `status` will show whether it could."
 # Claude connects to its signal route before it keeps a session: one killed before that leaves none (measured, 2.1.332).
 _NEXT_UNBORN = "Claude had hardly begun: where `continue` finds no session to resume, `start` it anew."
 
 
-def start_text(answer: RecordDict) -> str:
+def start_text(answer: RunAnswer) -> str:
     """The text of `start`'s answer."""
     record = answer["subagent"]
-    return _sentences(_begun(record, "started"), *_replaced(answer), _WATCH if _runs(record) else "")
+    return _fit(_sentences(_begun(record, "started"), _replaced(answer), _BY_ITSELF if _runs(record) else ""))
 
 
-def continue_text(answer: RecordDict) -> str:
-    """The text of `continue`'s answer. Says so where the previous turn was killed: its work may be cut off."""
-    record = answer["subagent"]
-    signal = answer.get("previous_signal")
-    killed = (
-        f"Its previous turn was killed by {signal}: it did not finish, and its work may be cut off in the middle. "
-        "Have that checked before anything builds on it."
-        if signal
-        else ""
-    )
+def continue_text(answer: RunAnswer) -> str:
+    """The text of `continue`'s answer. Says first where the previous turn was killed: its work may be cut off."""
+    record, signal = answer["subagent"], answer.get("previous_signal")
     taken_up = answer.get("under_way", True)
-    return _sentences(
-        _begun(record, "continued" if taken_up else "started"),
-        "" if taken_up else _NOT_TAKEN_UP,
-        killed,
-        _WATCH if _runs(record) else "",
+    return _fit(
+        _sentences(
+            _begun(record, "continued" if taken_up else "started"),
+            f"Its previous turn was killed by {signal}, not finished: its work may be cut off in the middle. "
+            "Have that checked before anything builds on it."
+            if signal
+            else "",
+            "" if taken_up else _NOT_TAKEN_UP,
+            _BY_ITSELF if _runs(record) else "",
+        )
     )
 
 
-def interrupt_text(answer: RecordDict) -> str:
+def interrupt_text(answer: RunAnswer) -> str:
     """The text of `interrupt`'s answer."""
     record = answer["subagent"]
-    name, last = record["name"], record["last_turn"] or {}
-    signal, detail = last.get("signal"), last.get("detail")
-    return _sentences(
-        f"{name}: {record['state']}{f' by {signal}' if signal and record['state'] == State.KILLED.value else ''}.",
-        _stop(turn_phrase(record)),
-        "The run is over: no further turn follows.",
-        "It did not go at the first signal; stronger ones had to follow." if answer.get("escalated") else "",
-        f"Detail: {_stop(detail)}" if detail else "",
-        _next(record),
+    last = record["last_turn"]
+    return _fit(
+        _sentences(
+            _state(record),
+            _stop(turn_phrase(record)),
+            "The run is over: no further turn follows.",
+            "It did not go at the first signal; stronger ones had to follow." if answer.get("escalated") else "",
+            f"Detail: {_stop(last['detail'])}" if last and last["detail"] else "",
+            _next(record),
+        )
     )
 
 
-def status_text(answer: RecordDict) -> str:
+def status_text(answer: StatusAnswer) -> str:
     """The text of `status`: all that is known of one subagent, or a line for each of several after a line of counts."""
     records = answer["subagents"]
     if "counts" not in answer and len(records) == 1:
-        return _whole(records[0])
+        return _with_results([_whole(records[0])], records)
     if not records:
         return "No subagent has been started yet; `start` makes one."
-    return "\n".join([_counts(answer.get("counts") or _counted(records), len(records)), *map(_line, records)])
+    counts = answer.get("counts") or Counter(str(record["state"]) for record in records)
+    return _with_results([_counts(counts, len(records)), *map(_line, records)], records)
 
 
-def _whole(record: RecordDict) -> str:
+def news_text(records: Sequence[Record]) -> str:
+    """The line that names the runs that have ended since the agent was last told of ends; "" where none has."""
+    if not records:
+        return ""
+    named = [f"{record['name']} {title_words(record)}" for record in records[:_NEWS_NAMES]]
+    more = f"; and {len(records) - _NEWS_NAMES} more" if len(records) > _NEWS_NAMES else ""
+    return f"Ended meanwhile: {'; '.join(named)}{more}. `status` has the details."
+
+
+def ended_names(answer: Mapping[str, object]) -> list[str]:
+    """The subagents whose end an answer shows."""
+    shown = cast("list[Record]", answer["subagents"] if "subagents" in answer else [answer["subagent"]])
+    return [record["name"] for record in shown if not _runs(record)]
+
+
+def _whole(full: Record) -> str:
+    record = _shortened(full)
     running, missing = _runs(record), ", ".join(record["missing_tools"])
     turn, ending = _stop(turn_phrase(record)), "" if running else outcome_sentence(record)
-    told = _sentences(
-        f"{record['name']}: {record['state']}.",
+    said = _sentences(
+        _state(record),
         # The sentence about the outcome begins with the turn where there is a budget: once is enough.
         "" if ending.startswith(turn[:-1]) else turn,
         _age(record) if running else _sentences(ending, stop_sentence(record)),
         claims_sentence(record),
-        "" if running else _usage(record),
-        CONTROL_FAILED if record["control"] == Control.FAILED.value else "",
+        "" if running or record["usage"]["cost_usd"] is None else f"Cost {record['usage']['cost_usd']:.4f} US dollars.",
+        CONTROL_FAILED
+        if record["control"] == Control.FAILED and _stopped_by(record) is not StopKind.NO_CONTROL
+        else "",
         f"Tools asked for that it did not get: {missing}." if missing else "",
         _todo(record),
         "" if running else _next(record),
     )
     # Paths on lines of their own: a full stop after one could be read as part of it.
-    return _lines(told, "" if running else _whereabouts(record), report_sentence(record), _said(record, None))
+    session = f"Session {visible(record['session_id'] or 'not known')} in {visible(record['dir'])}"
+    return _lines(said, "" if running else session, report_sentence(record))
 
 
-def _line(record: RecordDict) -> str:
-    head = (f"{record['name']}: {record['state']}.", _stop(turn_phrase(record)))
-    if _runs(record):
-        return _lines(_sentences(*head, _age(record)), _said(record, _LISTED_RESULT_CHARS))
+def _line(full: Record) -> str:
+    record = _shortened(full, _LISTED_MESSAGE_CHARS)
     reason = record["stop_reason"]
-    stopped = ""
-    if reason is not None:
-        kind = reason["kind"]
-        label = f" ({UNVERIFIED})" if kind == StopKind.GOAL_REACHED.value else ""
-        asked = f": {quoted(_cut(reason['message']))}" if kind == StopKind.NEED_HELP.value else ""
-        stopped = _stop(f"Stopped: {kind}{label}{asked}")
-    return _lines(_sentences(*head, stopped, _todo(record)), _said(record, _LISTED_RESULT_CHARS))
+    if reason is None:
+        return _sentences(_state(record), _stop(turn_phrase(record)), _age(record))
+    row, kind, last = ending_of(reason), StopKind(reason["kind"]), record["last_turn"]
+    said = title_words(record)
+    if kind is StopKind.NEED_HELP:
+        said = "asks for help"
+    if row.claim:
+        message = record["signals"][-1]["message"] if record["signals"] else reason["message"]
+        said = f"{said}: {quoted(message)}" if message.strip() else said
+    elif row.of_turn:
+        message = " ".join(((last and last["detail"]) or reason["message"]).split())
+        said = _cut(message, _LISTED_MESSAGE_CHARS)
+    said = f"{said[:1].upper()}{said[1:]}"
+    return _sentences(_state(record), _stop(turn_phrase(record)), _stop(said), _todo(record))
 
 
-def _begun(record: RecordDict, verb: str) -> str:
+def _state(record: Record) -> str:
+    last = record["last_turn"]
+    by = f" by {last['signal']}" if record["state"] == State.KILLED and last and last["signal"] else ""
+    return f"{record['name']}: {record['state']}{by}."
+
+
+def _begun(record: Record, verb: str) -> str:
     if not _runs(record):
         return f"{record['name']}: {verb}, and its run has ended already. {_whole(record)}"
     session = f"session {visible(record['session_id'])}" if record["session_id"] else "session not known yet"
-    pid = f", pid {record['pid']}" if record.get("pid") else ""
     turn = turn_phrase(record)
     return _sentences(
-        f"{record['name']}: {verb} ({session}{pid}) in {_stop(visible(record['dir']))}",
+        f"{record['name']}: {verb} ({session}) in {_stop(_cut(visible(record['dir']), 1000))}",
         f"{turn} toward its goal." if turn else "A single turn, without a goal.",
     )
 
 
-def _replaced(answer: RecordDict) -> Iterable[str]:
+def _replaced(answer: RunAnswer) -> str:
     old = answer.get("replaced_session_id")
-    if old:
-        yield (
-            f"This is a new session; it replaces the one that bore the name before, {old}, "
-            "which `continue` with that `session_id` still resumes."
-        )
+    return (
+        f"This is a new session; it replaces the one that bore the name before, {old}, "
+        "which `continue` with that `session_id` still resumes."
+        if old
+        else ""
+    )
 
 
-def _next(record: RecordDict) -> str:
+def _next(record: Record) -> str:
     reason = record["stop_reason"]
     if reason is None:
         return ""
-    kind = StopKind(reason["kind"])
-    return _NEXT_UNBORN if kind is StopKind.KILLED and record["control"] == Control.UNKNOWN else _NEXT_BY_KIND[kind]
+    unborn = _stopped_by(record) is StopKind.KILLED and record["control"] == Control.UNKNOWN
+    return _NEXT_UNBORN if unborn else ending_of(reason).next_step
 
 
-def _usage(record: RecordDict) -> str:
-    usage = record["usage"]
-    if usage["cost_usd"] is None:
-        return ""
-    tokens = f"{usage['input_tokens']} input and {usage['output_tokens']} output tokens"
-    return f"Used {usage['cost_usd']:.4f} US dollars, {usage['claude_turns']} claude turns, {tokens}."
+def _stopped_by(record: Record) -> StopKind | None:
+    reason = record["stop_reason"]
+    return None if reason is None else StopKind(reason["kind"])
 
 
-def _whereabouts(record: RecordDict) -> str:
-    return f"Session {visible(record['session_id'] or 'not known')} in {visible(record['dir'])}"
+def _control(record: Record) -> str:
+    failed = record["control"] == Control.FAILED and _stopped_by(record) is not StopKind.NO_CONTROL
+    return CONTROL_FAILED if failed else ""
 
 
-def _todo(record: RecordDict) -> str:
-    if record["todo"] == TodoState.UNDELIVERED.value:
-        return "Its todo could not be delivered."
-    if record["todo"] == TodoState.PENDING.value:
-        return "Its todo is not delivered yet."
-    return ""
+def _todo(record: Record) -> str:
+    return "Its todo could not be delivered." if record["todo"] == TodoState.UNDELIVERED else ""
 
 
-def _said(record: RecordDict, limit: int | None) -> str:
-    """What the subagent said, where it was asked for: set apart, since it is nobody's word but the subagent's."""
-    if "result" not in record:
-        return ""
-    text = record["result"]
+def _with_results(parts: list[str], records: Sequence[Record]) -> str:
+    """The text, with what each subagent said last where that was asked for: its own words, set apart."""
+    said = [record for record in records if "result" in record]
+    text = _fit("\n".join(parts))
+    if not said:
+        return text
+    room = (MAX_CHARS_WITH_RESULT - len(text)) // len(said) - 200
+    return "\n".join([text, *(_result(record, room) for record in said)])
+
+
+def _result(record: Record, limit: int) -> str:
+    text = record.get("result")
     if not text:
         wrote = "no result" if text is None else "a result without a text"
         return f"{record['name']} has said nothing last yet: its turn wrote {wrote}."
-    if limit is not None and len(text) > limit:
-        text = f"{text[:limit]}… (cut here; ask with its `name` for the whole)"
-    return f"{record['name']} said last, in its own words:\n{text}"
+    return f"{record['name']} said last, in its own words:\n{_cut(text, limit)}"
 
 
-def _counted(records: Iterable[RecordDict]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for record in records:
-        counts[record["state"]] = counts.get(record["state"], 0) + 1
-    return counts
-
-
-def _counts(counts: dict[str, int], listed: int) -> str:
+def _counts(counts: Mapping[str, int], listed: int) -> str:
     total = sum(counts.values())
-    told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    head = f"{total} subagent{'' if total == 1 else 's'}: {told}"
-    return f"{head}; told of here: {listed}." if listed < total else f"{head}."
+    shown = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    head = f"{total} subagent{'' if total == 1 else 's'}: {shown}"
+    return f"{head}; listed here: {listed}." if listed < total else f"{head}."
 
 
-def _age(record: RecordDict) -> str:
-    age = record.get("last_event_age_s")
+def _age(record: Record) -> str:
+    age = record["last_event_age_s"]
     return "" if age is None else f"Last event {int(age)} s ago."
 
 
-def _runs(record: RecordDict) -> bool:
-    return bool(record["state"] == State.RUNNING.value)
+def _runs(record: Record) -> bool:
+    return record["state"] == State.RUNNING
 
 
-def _cut(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _LISTED_MESSAGE_CHARS else f"{line[:_LISTED_MESSAGE_CHARS]}…"
+def _shortened(record: Record, message_chars: int = _MESSAGE_CHARS) -> Record:
+    """A record whose claims fit: the deciding one up to so many characters, a few of the others before it."""
+    kept, left_out = record["signals"][-_OTHER_MESSAGES:], len(record["signals"]) - _OTHER_MESSAGES
+    limits = [min(_OTHER_MESSAGE_CHARS, message_chars)] * (len(kept) - 1) + [message_chars]
+    signals: list[SignalRecord] = [
+        {**signal, "message": _cut(signal["message"], limit)} for signal, limit in zip(kept, limits, strict=False)
+    ]
+    short: Record = {**record, "signals": signals, "missing_tools": record["missing_tools"][:50]}
+    if left_out > 0:
+        short["signals_left_out"] = record.get("signals_left_out", 0) + left_out
+    return short
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}… [cut: {len(text):,} characters]"
+
+
+def _fit(text: str) -> str:
+    return _cut(text, MAX_CHARS - 100) if len(text) > MAX_CHARS else text
 
 
 def _stop(text: str) -> str:

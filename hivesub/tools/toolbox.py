@@ -7,7 +7,7 @@ Owns nothing of what a tool means. The only module that builds on the SDK's low-
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -21,8 +21,7 @@ from twisted.logger import Logger
 
 from hivesub import __version__
 from hivesub.errors import HivesubError
-from hivesub.tools.arguments import Fields
-from hivesub.tools.kinds import shown
+from hivesub.tools.arguments import Arguments, input_schema, read, shown
 from hivesub.wording import valid_text
 
 _log = Logger()
@@ -32,38 +31,50 @@ _T = TypeVar("_T")
 _LIST_TTL_MS = 300_000
 # Claude tells its model of a server's tools by their names alone, until it searches for one, unless a tool asks to be
 # told of at once (measured, claude 2.1.332). These few are short, and say when to use them. Others ignore the key.
-_TOLD_AT_ONCE = {"anthropic/alwaysLoad": True}
+_SHOWN_AT_ONCE = {"anthropic/alwaysLoad": True}
 INTERNAL_ERROR = "internal error; see the daemon's log"
-GIVEN_UP = "the daemon gave this call up, as it does when it stops; `status` tells what became of the run"
+GIVEN_UP = "the daemon gave this call up, as it does when it stops; `status` says what became of the run"
+
+
+RECORD_KEY = "hivesub/record"
+"""The key of a call's `_meta` with which it asks for the record beside the text."""
+
+
+@frozen
+class Answer:
+    """What a tool answers. `text`: the sentences for the model. `record`: the same for programs, as JSON."""
+
+    text: str
+    record: Mapping[str, object]
 
 
 @frozen(kw_only=True)
 class Tool:
-    """One tool: how it is told of, what it takes, what it does.
+    """One tool: how it is described, what it takes, what it does.
 
-    `call`: takes the SDK's context of the request and the arguments as `fields` read them; gives the structured answer
-    and the text for the model. It raises `HivesubError` to refuse.
+    `arguments`: the model that gives the schema and the check. `call`: takes the SDK's context of the request and the
+    arguments as the model read them. It raises `HivesubError` to refuse. `lenient`: makes of what was sent what can be
+    read, for a tool whose call must not be lost over a field of it.
     """
 
     name: str
     title: str
     description: str
-    fields: Fields
-    output: dict[str, Any]
-    call: Callable[[ServerRequestContext[Any, Any], dict[str, Any]], Awaitable[tuple[dict[str, Any], str]]]
+    arguments: type[Arguments]
+    call: Callable[[ServerRequestContext[Any, Any], Any], Awaitable[Answer]]
+    lenient: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
 
     def definition(self) -> types.Tool:
-        """The tool as `tools/list` tells it. None acts on more than this daemon's own sessions: none is open-world."""
+        """The tool as `tools/list` has it. None acts on more than this daemon's own sessions: none is open-world."""
         return types.Tool(
-            _meta=_TOLD_AT_ONCE,
+            _meta=_SHOWN_AT_ONCE,
             name=self.name,
             title=self.title,
             description=self.description,
-            input_schema=self.fields.schema(),
-            output_schema=self.output,
+            input_schema=input_schema(self.arguments),
             annotations=types.ToolAnnotations(
                 read_only_hint=self.read_only,
                 destructive_hint=self.destructive,
@@ -72,12 +83,27 @@ class Tool:
             ),
         )
 
+    def read(self, given: Mapping[str, Any] | None) -> Arguments:
+        """
+        :raises BadRequest: names each fault's field.
+        """
+        return read(self.arguments, given if self.lenient is None else self.lenient(given or {}))
 
-def tool_server(name: str, *, title: str, instructions: str, tools: Sequence[Tool]) -> Server[Any]:
+
+def tool_server(
+    name: str,
+    *,
+    title: str,
+    instructions: str,
+    tools: Sequence[Tool],
+    news: Callable[[Mapping[str, object]], str] = lambda record: "",
+) -> Server[Any]:
     """A server of these tools, for the SDK's transports.
 
     An unknown tool is a protocol error, -32602, as the MCP specification has it; every other refusal is a tool error,
     which a model sees and can act on.
+
+    :param news: gives what is said at the end of an answer that has no record, from what the answer itself is about.
     """
     by_name = {tool.name: tool for tool in tools}
     listed = types.ListToolsResult(tools=[tool.definition() for tool in tools])
@@ -94,7 +120,8 @@ def tool_server(name: str, *, title: str, instructions: str, tools: Sequence[Too
                 code=types.INVALID_PARAMS,
                 message=f"Unknown tool: {shown(params.name)}. The tools here are {', '.join(by_name)}.",
             )
-        return await answer(tool, ctx, params.arguments)
+        wants_record = bool(params.meta) and dict(params.meta or {}).get(RECORD_KEY) is True
+        return await answer(tool, ctx, params.arguments, wants_record=wants_record, news=news)
 
     hint = CacheHint(ttl_ms=_LIST_TTL_MS)
     server: Server[Any] = Server(
@@ -115,10 +142,21 @@ def tool_server(name: str, *, title: str, instructions: str, tools: Sequence[Too
     return server
 
 
-async def answer(tool: Tool, ctx: ServerRequestContext[Any, Any], arguments: dict[str, Any] | None) -> dict[str, Any]:
-    """A `CallToolResult` on the wire's own names. Cancelling it cancels the call; a run that it started goes on."""
+async def answer(
+    tool: Tool,
+    ctx: ServerRequestContext[Any, Any],
+    arguments: Mapping[str, Any] | None,
+    *,
+    wants_record: bool = False,
+    news: Callable[[Mapping[str, object]], str] = lambda record: "",
+) -> dict[str, Any]:
+    """A `CallToolResult` on the wire's own names. Cancelling it cancels the call; a run that it started goes on.
+
+    Clients that are given `structuredContent` show their model that and drop the text (measured, claude 2.0.46 to
+    2.1.332), so it is there only where the call asks for the record.
+    """
     try:
-        structured, text = await tool.call(ctx, tool.fields.read(arguments))
+        made = await tool.call(ctx, tool.read(arguments))
     except HivesubError as error:
         return refusal(tool.name, str(error))
     except CancelledError:
@@ -127,7 +165,9 @@ async def answer(tool: Tool, ctx: ServerRequestContext[Any, Any], arguments: dic
     except Exception:
         _log.failure("the tool {tool} failed", tool=tool.name)
         return refusal(tool.name, INTERNAL_ERROR)
-    return _result(text, {"structuredContent": structured, "isError": False})
+    if wants_record:
+        return _result(made.text, {"structuredContent": made.record, "isError": False})
+    return _result("\n".join(filter(None, (made.text, news(made.record)))), {"isError": False})
 
 
 def refusal(tool: str, why: str) -> dict[str, Any]:

@@ -15,6 +15,9 @@ from hivesub.records import TurnSpec
 
 MARK_VARIABLE = "HIVESUB_TURN"
 
+OPTION_FLAGS = {"model": "--model", "effort": "--effort", "max_budget_usd": "--max-budget-usd"}
+"""Which of `hivesub.records.TurnOptions` are flags of claude; what is left out is the daemon's own to heed."""
+
 _NESTING = frozenset(
     {
         # What claude sets for the commands that it runs, the messaging token among it (measured, claude 2.1.332). With
@@ -129,12 +132,10 @@ def claude_argv(spec: TurnSpec, *, claude: str, config_path: str, flags: Iterabl
     if "--name" in flags:
         argv.append(f"--name={spec.name}")
     argv.append(f"--resume={spec.resume}" if spec.session_id is None else f"--session-id={spec.session_id}")
-    if spec.model is not None:
-        argv.append(f"--model={spec.model}")
-    if spec.effort is not None:
-        argv.append(f"--effort={spec.effort}")
-    if spec.max_budget_usd is not None:
-        argv.append(f"--max-budget-usd={spec.max_budget_usd:.6f}")
+    for name, flag in OPTION_FLAGS.items():
+        value = getattr(spec.options, name)
+        if value is not None:
+            argv.append(f"{flag}={f'{value:.6f}' if isinstance(value, float) else value}")
     return argv
 
 

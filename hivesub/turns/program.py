@@ -19,10 +19,11 @@ from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 
 from hivesub.errors import SpawnError, UnsupportedClaude
-from hivesub.turns.command import MARK_VARIABLE
+from hivesub.turns.command import MARK_VARIABLE, OPTION_FLAGS
 from hivesub.turns.leftovers import end_leftovers
 from hivesub.turns.processes import marked
 from hivesub.turns.spawnerror import is_the_programs, no_process
+from hivesub.waiters import OneShot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +39,7 @@ DRAIN_S = 1.0
 """Seconds after the exit until the pipes are closed, which something that claude started may hold."""
 NEEDED = ("--tools", "--strict-mcp-config", "--mcp-config", "--session-id", "--resume")
 """Flags without which a subagent would not be confined, or not be found again."""
-KNOWN = (*NEEDED, "--name", "--model", "--effort", "--max-budget-usd")
+KNOWN = (*NEEDED, "--name", *OPTION_FLAGS.values())
 _MAX_HELP_BYTES = 1 << 20
 
 _log = Logger()
@@ -144,7 +145,7 @@ class Claude:
         self._redact = redact
         self._marked = marked
         self._asked: dict[tuple[object, ...], Program] = {}
-        self._asking: dict[tuple[object, ...], list[Deferred[Program]]] = {}
+        self._asking: dict[tuple[object, ...], OneShot[Program]] = {}
 
     def find(self) -> str:
         """The absolute path of the program. Behind a launcher, where no program here fits it, the text of `--claude`:
@@ -180,13 +181,11 @@ class Claude:
             key = (path, stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size)
         known = self._asked.get(key)
         if known is None:
-            first = key not in self._asking
-            waiters = self._asking.setdefault(key, [])
-            waiter: Deferred[Program] = Deferred(waiters.remove)
-            waiters.append(waiter)
-            if first:
+            asking = self._asking.get(key)
+            if asking is None:
+                asking = self._asking[key] = OneShot()
                 Deferred.fromCoroutine(self._ask(path)).addBoth(self._answered, key)
-            known = await waiter
+            known = await asking.wait()
         missing = [flag for flag in NEEDED if flag not in known.flags]
         if missing:
             raise UnsupportedClaude(
@@ -198,8 +197,7 @@ class Claude:
     def _answered(self, answer: Program | Failure, key: tuple[object, ...]) -> None:
         if isinstance(answer, Program):
             self._asked = {key: answer}
-        for waiter in self._asking.pop(key):
-            waiter.callback(answer)
+        self._asking.pop(key).fire(answer)
 
     async def _ask(self, path: str) -> Program:
         version = await self._output(path, "--version")

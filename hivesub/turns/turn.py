@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ProcessProtocol
 from twisted.logger import Logger
 from zope.interface import implementer
@@ -21,11 +20,13 @@ from hivesub.turns.activity import Activity
 from hivesub.turns.outcome import broken, judge
 from hivesub.turns.pipes import let_go
 from hivesub.turns.stream import Stream, Tail
+from hivesub.waiters import OneShot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
+    from twisted.internet.defer import Deferred
     from twisted.internet.interfaces import IDelayedCall, IProcessTransport, IReactorTime
     from twisted.python.failure import Failure
 
@@ -89,10 +90,9 @@ class Turn(ProcessProtocol):
         self._clear = False
         self._quiet: IDelayedCall | None = None
         self._drain: IDelayedCall | None = None
-        self._end: TurnEnd | None = None
         self._inits = 0
-        self._waiting_under_way: list[Deferred[None]] = []
-        self._waiting_end: list[Deferred[TurnEnd]] = []
+        self._under_way: OneShot[None] = OneShot()
+        self._ended: OneShot[TurnEnd] = OneShot()
 
     @property
     def init(self) -> Init | None:
@@ -188,9 +188,7 @@ class Turn(ProcessProtocol):
         if not set(self.spec.tools) & set(init.tools) and not self._no_tools and self._stop_reason is None:
             self._no_tools = True
             self.stop("claude offers none of the tools asked for")
-        waiting, self._waiting_under_way = self._waiting_under_way, []
-        for waiter in waiting:
-            waiter.callback(None)
+        self._under_way.fire(None)
 
     def _watch_silence(self) -> None:
         """Arm the one timer of this turn for whichever bound on silence applies: most have none until their result."""
@@ -203,8 +201,8 @@ class Turn(ProcessProtocol):
 
     def _silence_bound(self) -> float | None:
         bounds = [LINGER_S] if self._said_last_word else []
-        if self.spec.idle_timeout_s is not None:
-            bounds.append(self.spec.idle_timeout_s)
+        if self.spec.options.idle_timeout_s is not None:
+            bounds.append(self.spec.options.idle_timeout_s)
         return min(bounds, default=None)
 
     @property
@@ -255,22 +253,10 @@ class Turn(ProcessProtocol):
         self._ladder.begin()
 
     def when_under_way(self) -> Deferred[None]:
-        if self._inits or self._end is not None:
-            done: Deferred[None] = Deferred()
-            done.callback(None)
-            return done
-        waiter: Deferred[None] = Deferred(self._waiting_under_way.remove)
-        self._waiting_under_way.append(waiter)
-        return waiter
+        return self._under_way.wait()
 
     def when_ended(self) -> Deferred[TurnEnd]:
-        if self._end is not None:
-            done: Deferred[TurnEnd] = Deferred()
-            done.callback(self._end)
-            return done
-        waiter: Deferred[TurnEnd] = Deferred(self._waiting_end.remove)
-        self._waiting_end.append(waiter)
-        return waiter
+        return self._ended.wait()
 
     # The end.
 
@@ -315,13 +301,9 @@ class Turn(ProcessProtocol):
         )
 
     def _conclude(self) -> None:
-        if not (self._pipes_closed and self._clear) or self.open_requests > 0 or self._end is not None:
+        if not (self._pipes_closed and self._clear) or self.open_requests > 0 or self._ended.happened:
             return
-        self._end = end = self._judge()
+        end = self._judge()
         self.last_event_at = None
-        under_way, self._waiting_under_way = self._waiting_under_way, []
-        ended, self._waiting_end = self._waiting_end, []
-        for under_way_waiter in under_way:
-            under_way_waiter.callback(None)
-        for end_waiter in ended:
-            end_waiter.callback(end)
+        self._under_way.fire(None)
+        self._ended.fire(end)

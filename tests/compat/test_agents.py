@@ -55,7 +55,7 @@ def test_a_session_starts_watches_and_interrupts_a_subagent(
 
     told = listed(model, "marker-agent")
     assert sorted(told) == sorted(TOOLS)
-    for tool in subagent.subagent_tools(NoFleet()):  # type: ignore[arg-type]
+    for tool in subagent.subagent_tools(NoFleet(), ("Read",)):  # type: ignore[arg-type]
         assert told[tool.name]["description"] == tool.description
         assert told[tool.name]["input_schema"]["properties"].keys() == tool.fields.schema()["properties"].keys()
         assert not told[tool.name].get("defer_loading")

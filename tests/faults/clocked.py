@@ -11,17 +11,18 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.records import RecordDict, StartRequest
+from hivesub.records import StartRequest
 from hivesub.redaction.redactor import Redactor
 from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
 from hivesub.runs.signals import Tokens
+from hivesub.shapes import Record
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
 from hivesub.turns.command import Wrappers
 from hivesub.turns.mcpconfig import Servers
 from hivesub.turns.program import KNOWN, Program
 from hivesub.turns.spawner import TurnSpawner
-from tests.runfakes import FakeOutbox, FakeReport, session
+from tests.support.runfakes import FakeOutbox, FakeReport, session
 
 TOOLS = ("Read", "Write")
 
@@ -104,11 +105,13 @@ class ClockedCase(SynchronousTestCase):
         self.successResultOf(self.fleet.start(StartRequest(name="alpha", prompt="go", **fields)))
         return self.reactor.children[-1]
 
-    def interrupt(self) -> Deferred[RecordDict]:
+    def interrupt(self) -> Deferred[Record]:
         return self.fleet.interrupt("alpha")
 
     def record(self) -> Any:
-        return self.successResultOf(self.fleet.status("alpha", 0.0, False))["subagents"][0]
+        return self.successResultOf(self.fleet.status("alpha", wait_s=0.0, wait_for_all=False, result=False))[
+            "subagents"
+        ][0]
 
     def pass_s(self, seconds: float, each: Callable[[], object] = lambda: None) -> None:
         """Let time go by, a quarter of a second at a time.

@@ -18,13 +18,13 @@ from zope.interface.verify import verifyObject
 from hivesub import __version__
 from hivesub.errors import UnknownName
 from hivesub.interfaces import IFleet
-from hivesub.records import RecordDict
+from hivesub.shapes import Record
 from hivesub.tools.control import control_server
 from hivesub.tools.subagent import subagent_server
-from tests.toolfakes import FakeFleet, ended, record
+from tests.support.toolfakes import FakeFleet, ended, record
 
 both_eras = pytest.mark.parametrize("mode", ["legacy", "auto"])
-ANSWERS: dict[str, tuple[dict[str, Any], RecordDict]] = {
+ANSWERS: dict[str, tuple[dict[str, Any], Record]] = {
     "start": ({"name": "alpha", "prompt": "Do it.", "goal": "g"}, {"subagent": record()}),
     "continue": ({"name": "alpha", "prompt": "Go on."}, {"subagent": record(), "previous_signal": "SIGTERM"}),
     "status": ({"name": "alpha", "wait_s": 5, "result": True}, {"subagents": [record()]}),
@@ -176,7 +176,7 @@ async def test_an_unknown_tool_is_a_protocol_error_that_names_the_known_ones(mod
 
 @both_eras
 async def test_an_answer_that_comes_later_is_waited_for(mode: str) -> None:
-    later: Deferred[RecordDict] = Deferred()
+    later: Deferred[Record] = Deferred()
     fleet = FakeFleet(start=later)
 
     async def use(client: Client) -> CallToolResult:
@@ -192,7 +192,7 @@ async def test_an_answer_that_comes_later_is_waited_for(mode: str) -> None:
 
 
 async def test_a_call_that_its_client_gives_up_cancels_the_fleets_deferred() -> None:
-    cancelled: list[Deferred[RecordDict]] = []
+    cancelled: list[Deferred[Record]] = []
     fleet = FakeFleet(status=Deferred(cancelled.append))
 
     async def use(client: Client) -> None:

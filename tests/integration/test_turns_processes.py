@@ -31,6 +31,7 @@ from hivesub.turns.processes import marked
 from hivesub.turns.program import Claude
 from hivesub.turns.spawner import TurnSpawner
 from hivesub.turns.turn import Turn
+from tests.support.options import grouped
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the wrappers and /proc are Linux's")
 
@@ -79,7 +80,7 @@ class Bench:
     async def spawn(self, body: str, **changes: Any) -> Turn:
         self.install(body)
         fields: dict[str, Any] = {"name": "alpha", "prompt": b"go\n", "dir": self.dir, "tools": ("Read",)}
-        spec = TurnSpec(**{**fields, "session_id": "s", **changes})
+        spec = TurnSpec(**grouped({**fields, "session_id": "s", **changes}))
         turn = await bounded(self.source.spawn(spec, lambda *signal: ""))
         assert isinstance(turn, Turn)
         return turn

@@ -6,13 +6,13 @@ import pytest
 
 from hivesub.web.metrics import Metrics
 from tests.integration.web_server import connected, on_the_loop, served
-from tests.pagefakes import FakeOverlook
+from tests.support.pagefakes import FakeOperatorView
 
 OPEN = "application/openmetrics-text"
 
 
 async def content_type(accept: str) -> str:
-    async with served(Metrics(FakeOverlook())) as port, connected(port) as client:
+    async with served(Metrics(FakeOperatorView())) as port, connected(port) as client:
         client.request("GET", "/metrics", port, headers=f"{accept}Connection: close\r\n")
         status, headers = await client.head()
         assert status == 200
@@ -36,7 +36,7 @@ async def test_who_asks_for_openmetrics_gets_it() -> None:
 
 @on_the_loop
 async def test_head_gets_all_but_the_text() -> None:
-    async with served(Metrics(FakeOverlook())) as port, connected(port) as client:
+    async with served(Metrics(FakeOperatorView())) as port, connected(port) as client:
         client.request("HEAD", "/metrics", port, headers="Connection: close\r\n")
         status, headers = await client.head()
         assert (status, headers["content-type"].split(";")[0]) == (200, "text/plain")
@@ -46,7 +46,7 @@ async def test_head_gets_all_but_the_text() -> None:
 @pytest.mark.parametrize("method", ["OPTIONS", "POST", "DELETE"])
 @on_the_loop
 async def test_other_methods_are_405(method: str) -> None:
-    async with served(Metrics(FakeOverlook())) as port, connected(port) as client:
+    async with served(Metrics(FakeOperatorView())) as port, connected(port) as client:
         client.request(method, "/metrics", port)
         status, headers = await client.head()
         assert (status, headers["allow"]) == (405, "get, head")

@@ -13,11 +13,12 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from hivesub.interfaces import ITurn, ITurnSpawner
-from hivesub.records import Control, RecordDict, TodoState, TurnSpec, TurnUsage
+from hivesub.records import Control, TodoState, TurnSpec, TurnUsage
 from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
+from hivesub.shapes import Record
 from hivesub.testing import FakeTurn, FakeTurnSpawner
-from tests.runfakes import CONFIG_DIR, NOW, TOOLS, FakeOutbox, FakeRedactor, FakeReport, session, used
+from tests.support.runfakes import CONFIG_DIR, NOW, TOOLS, FakeOutbox, FakeRedactor, FakeReport, session, used
 
 Key = tuple[str, str]
 """A run: its name and the time it was started at, of which no two are the same here."""
@@ -29,8 +30,8 @@ class Call:
 
     tool: str
     name: str
-    before: RecordDict | None
-    answer: RecordDict | None = None
+    before: Record | None
+    answer: Record | None = None
     error: Failure | None = None
 
     @property
@@ -64,7 +65,7 @@ class Bills:
         """What a run may cost: all of it is left when its first turn begins."""
         if spec.session_id is not None:
             self._totals[spec.session_id] = 0.0
-        return self._budgets.setdefault(key, spec.max_budget_usd)
+        return self._budgets.setdefault(key, spec.options.max_budget_usd)
 
     def told(self, spawned: Spawned, cost: float | None, since: bool) -> TurnUsage:
         """What a turn that cost so much tells, None if nothing. `since`: it tells the difference too."""
@@ -155,13 +156,15 @@ class Hive:
 
     # Looking.
 
-    def records(self) -> dict[str, RecordDict]:
+    def records(self) -> dict[str, Record]:
         """All that is told, by name."""
-        told: list[RecordDict] = []
-        self.fleet.status(None, 0.0, True).addCallback(lambda answer: told.extend(answer["subagents"]))
+        told: list[Record] = []
+        self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=True).addCallback(
+            lambda answer: told.extend(answer["subagents"])
+        )
         return {record["name"]: record for record in told}
 
-    def record(self, name: str) -> RecordDict | None:
+    def record(self, name: str) -> Record | None:
         return self.records().get(name)
 
     @property
@@ -173,11 +176,11 @@ class Hive:
 
     # Calling.
 
-    def call(self, tool: str, name: str, answer: Deferred[RecordDict], before: RecordDict | None) -> Call:
+    def call(self, tool: str, name: str, answer: Deferred[Record], before: Record | None) -> Call:
         call = Call(tool, name, before)
         self.calls.append(call)
 
-        def answered(given: RecordDict) -> None:
+        def answered(given: Record) -> None:
             assert not call.answered
             call.answer = given
 
@@ -210,7 +213,8 @@ class Hive:
             "more turns than the budget": number <= (record["max_turns"] or 1),
             "a turn with another number": record["turn"] == (None if record["goal"] is None else number),
             "a turn after the budget was spent": budget is None or cost is None or cost < budget,
-            "a turn with more than what is left": budget is None or spec.max_budget_usd == budget - (cost or 0.0),
+            "a turn with more than what is left": budget is None
+            or spec.options.max_budget_usd == budget - (cost or 0.0),
             "a turn after control failed": heard[-1:] != [Control.FAILED],
             "a turn after the todo": key not in self.told_todos(),
             "a session id used twice": spec.session_id is None or spec.session_id not in ids,
@@ -230,6 +234,6 @@ class Hive:
             changed(state)
 
 
-def key_of(record: RecordDict) -> Key:
+def key_of(record: Record) -> Key:
     """Which run a record tells of."""
     return record["name"], record["started_at"]

@@ -20,9 +20,9 @@ from hivesub.errors import (
     Stopping,
     TooManyRunning,
 )
-from hivesub.records import ContinueRequest, Control, Outcome, SignalKind, StartRequest, TodoState
+from hivesub.records import ContinueRequest, Control, Outcome, SignalKind, StartRequest, TodoState, TurnOptions
 from tests.properties.hive import Call, Hive, Spawned, key_of
-from tests.runfakes import init, said, turn_end, unborn
+from tests.support.runfakes import init, said, turn_end, unborn
 
 names = st.sampled_from(["ant", "bee"])
 goals = st.sampled_from([None, "build it", "build it"])
@@ -75,7 +75,7 @@ class Runs(RuleBasedStateMachine):
             prompt="do it",
             goal=goal,
             max_turns=max_turns if goal is not None else None,
-            max_budget_usd=budget,
+            options=TurnOptions(max_budget_usd=budget),
             report_file=report,
             request_key=key,
         )
@@ -106,7 +106,9 @@ class Runs(RuleBasedStateMachine):
     @precondition(lambda self: self.patience == 1)
     @rule(name=names, wait_s=st.sampled_from([0.0, 3.0, 50.0]))
     def ask(self, name: str, wait_s: float) -> None:
-        self.hive.call("status", name, self.hive.fleet.status(name, wait_s, False), None)
+        self.hive.call(
+            "status", name, self.hive.fleet.status(name, wait_s=wait_s, wait_for_all=False, result=False), None
+        )
 
     # Late: afterwards nothing more can begin.
     @precondition(lambda self: not self.stopping and len(self.hive.turns) > 8)

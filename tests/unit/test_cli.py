@@ -21,7 +21,9 @@ from hivesub.cli.main import build_parser, main
 from hivesub.cli.paste import add_command, mcp_json
 from hivesub.cli.scenes import REAL, STANDIN
 from hivesub.cli.show import card, line, table, terminal
-from tests.pagefakes import a_blocked_record, a_record
+from hivesub.endings import ENDINGS
+from hivesub.records import StopKind
+from tests.support.pagefakes import a_blocked_record, a_record
 
 
 def run(*argv: str, **environ: str) -> tuple[int, str, str]:
@@ -64,7 +66,7 @@ class TheCommandLine(SynchronousTestCase):
     def test_the_help_tells_the_exit_codes(self) -> None:
         code, out, _ = run("--help")
         self.assertEqual(code, 0)
-        for number in (Exit.REFUSED, Exit.UNREACHABLE, Exit.BLOCKED, Exit.STOPPED_SHORT, Exit.KILLED, Exit.FAILED):
+        for number in (Exit.REFUSED, Exit.UNREACHABLE, *(row.exit_code for row in ENDINGS.values())):
             self.assertRegex(out, rf"\b{int(number)} ")
 
 
@@ -130,16 +132,15 @@ class TheToken(SynchronousTestCase):
 
 class HowARunEnded(SynchronousTestCase):
     def test_each_end_has_its_exit_code(self) -> None:
-        def ended(state: str, kind: str) -> Exit:
-            return exit_of(a_record(state=state, stop_reason={"kind": kind, "message": ""}))
+        def ended(kind: StopKind) -> int:
+            return exit_of(a_record(stop_reason={"kind": kind, "message": ""}))
 
-        self.assertEqual([ended("idle", kind) for kind in ("turn_ended", "goal_reached")], [Exit.OK] * 2)
-        short = [ended("idle", kind) for kind in ("turn_cap", "budget_spent", "no_control")]
-        self.assertEqual(short, [Exit.STOPPED_SHORT] * 3)
+        self.assertEqual([ended(kind) for kind in (StopKind.TURN_ENDED, StopKind.GOAL_REACHED)], [Exit.OK] * 2)
         self.assertEqual(
-            [ended("blocked", "need_help"), ended("killed", "killed"), ended("failed", "goal_reached")],
-            [Exit.BLOCKED, Exit.KILLED, Exit.FAILED],
+            [ended(kind) for kind in (StopKind.TURN_CAP, StopKind.BUDGET_SPENT, StopKind.NO_CONTROL)], [11] * 3
         )
+        self.assertEqual([ended(kind) for kind in (StopKind.NEED_HELP, StopKind.KILLED, StopKind.FAILED)], [10, 12, 13])
+        self.assertEqual(exit_of(a_record()), Exit.OK)
 
 
 class WhatIsDrawn(SynchronousTestCase):

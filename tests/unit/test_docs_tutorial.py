@@ -12,7 +12,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from hivesub.cli.main import build_parser
 from hivesub.standin import deeds, speech
 from hivesub.standin.script import directives
-from hivesub.tools.fields import CONTINUE, START
+from hivesub.tools.arguments import ContinueArguments, StartArguments, read
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial"
 _FENCE = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -47,10 +47,9 @@ class TheTutorial(SynchronousTestCase):
     def test_each_start_and_continue_has_fields_that_the_tools_take(self) -> None:
         for line in hivesub_lines():
             parsed = build_parser({}).parse_args(line)
-            fields = {"start": START, "continue": CONTINUE}.get(parsed.command)
-            if fields is not None:
-                given = {name: getattr(parsed, name, None) for name in fields.known}
-                fields.read({name: value for name, value in given.items() if value is not None})
+            model = {"start": StartArguments, "continue": ContinueArguments}.get(parsed.command)
+            if model is not None:
+                read(model, {name: getattr(parsed, name, None) for name in model.model_fields})
 
     def test_each_directive_is_one_that_the_stand_in_knows(self) -> None:
         verbs = set()

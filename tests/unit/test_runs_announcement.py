@@ -8,7 +8,7 @@ from zope.interface.verify import verifyObject
 from hivesub.errors import AppendError
 from hivesub.interfaces import IOutbox, IRedactor, IReport
 from hivesub.records import Outcome, SignalKind, TodoState
-from tests.runfakes import SECRET, FakeOutbox, FakeRedactor, FakeReport, FleetCase, said, turn_end
+from tests.support.runfakes import SECRET, FakeOutbox, FakeRedactor, FakeReport, FleetCase, said, turn_end
 
 
 class TheFakes(SynchronousTestCase):
@@ -74,7 +74,7 @@ class TheEnd(FleetCase):
         self.start("alpha")
         self.start("beta")
         self.outbox.error = ZeroDivisionError("oops")
-        waiting = self.fleet.status("alpha", 50.0, False)
+        waiting = self.fleet.status("alpha", wait_s=50.0, wait_for_all=False, result=False)
         self.source.turns[0].end(turn_end())
         self.assertEqual(self.successResultOf(waiting)["subagents"][0]["todo"], "undelivered")
         self.source.turns[1].end(turn_end())

@@ -6,9 +6,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.records import Control, Outcome, Signal, SignalKind, State, StopKind, StopReason
-from hivesub.runs.decision import after_turn, keeps_goal, state_after
-from tests.runfakes import NOW, turn_end
+from hivesub.records import Control, Outcome, Signal, SignalKind, StopKind, StopReason
+from hivesub.runs.decision import after_turn, keeps_goal
+from tests.support.runfakes import NOW, turn_end
 
 REACHED = Signal(kind=SignalKind.GOAL_REACHED, message="done", at=NOW)
 HELP = Signal(kind=SignalKind.NEED_HELP, message="which one?", at=NOW)
@@ -99,23 +99,6 @@ class WhyNoTurnFollows(SynchronousTestCase):
 
 
 class TheState(SynchronousTestCase):
-    def test_killed_and_failed_come_from_the_outcome(self) -> None:
-        for stop in StopKind:
-            reason = StopReason(kind=stop, message="")
-            self.assertEqual(state_after(reason, Outcome.KILLED), State.KILLED)
-            self.assertEqual(state_after(reason, Outcome.FAILED), State.FAILED)
-
-    def test_else_a_call_for_help_blocks_and_all_else_is_idle(self) -> None:
-        others = set(StopKind) - {StopKind.NEED_HELP, StopKind.KILLED, StopKind.FAILED}
-        for stop in others:
-            self.assertEqual(state_after(StopReason(kind=stop, message=""), Outcome.FINISHED), State.IDLE)
-        self.assertEqual(state_after(StopReason(kind=StopKind.NEED_HELP, message=""), Outcome.FINISHED), State.BLOCKED)
-
-    def test_a_run_stopped_between_two_turns_is_killed_and_one_whose_spawn_failed_is_failed(self) -> None:
-        killed, failed = (StopReason(kind=stop, message="") for stop in (StopKind.KILLED, StopKind.FAILED))
-        self.assertEqual(state_after(killed, Outcome.FINISHED, interrupted=True), State.KILLED)
-        self.assertEqual(state_after(failed, Outcome.FINISHED), State.FAILED)
-
     def test_every_stop_short_of_the_goal_keeps_it(self) -> None:
         for stop in StopKind:
             kept = keeps_goal(StopReason(kind=stop, message=""))

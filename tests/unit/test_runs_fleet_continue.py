@@ -15,7 +15,7 @@ from hivesub.errors import (
 )
 from hivesub.records import Outcome, SignalKind, TurnSpec
 from hivesub.testing import FakeTurn
-from tests.runfakes import SECRET, TOOLS, FleetCase, init, session, turn_end, unborn, used
+from tests.support.runfakes import SECRET, TOOLS, FleetCase, init, session, turn_end, unborn, used
 
 MISS = f"No conversation found with session ID: {session(1)}"
 
@@ -116,7 +116,7 @@ class TheHold(FleetCase):
         answer = self.continuing()
         self.successResultOf(self.fleet.interrupt("alpha"))
         self.failureResultOf(answer, HivesubError)
-        self.failureResultOf(self.fleet.status("alpha", 0.0, False), UnknownName)
+        self.failureResultOf(self.fleet.status("alpha", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
 
 
 class AMissThatNobodyWaitsFor(FleetCase):
@@ -192,7 +192,7 @@ class AMiss(FleetCase):
         answer = self.continuing("nope")
         self.turn.end(unborn("it does not match any session title"))
         self.assertIn("searched", self.refused(answer, ContinueFailed))
-        error = self.refused(self.fleet.status("nope", 0.0, False), UnknownName)
+        error = self.refused(self.fleet.status("nope", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
         self.assertIn("none yet", error)
         self.assertEqual(self.outbox.todos, [])
 

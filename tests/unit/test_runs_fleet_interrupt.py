@@ -10,7 +10,7 @@ from hivesub.errors import ContinueFailed, HivesubError, NotRunning, StillRunnin
 from hivesub.interfaces import ITurn
 from hivesub.records import Outcome, SignalKind
 from hivesub.runs.active import OVER_S, REPORT_S, ActiveRun
-from tests.runfakes import FleetCase, turn_end
+from tests.support.runfakes import FleetCase, turn_end
 
 
 def cannot_stop(reason: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hivesub.errors import BadRequest
 from hivesub.records import Outcome, SignalKind
-from tests.runfakes import SECRET, FleetCase, init
+from tests.support.runfakes import SECRET, FleetCase, init
 
 REACHED, HELP = SignalKind.GOAL_REACHED, SignalKind.NEED_HELP
 

@@ -11,7 +11,7 @@ from zope.interface.verify import verifyObject
 from hivesub.errors import AlreadyRunning, BadRequest, RequestKeyReused, SpawnError, TooManyRunning, UnknownName
 from hivesub.interfaces import IFleet
 from hivesub.records import Outcome, StartRequest
-from tests.runfakes import TOOLS, FleetCase, init, session
+from tests.support.runfakes import TOOLS, FleetCase, init, session
 
 
 class AStart(FleetCase):
@@ -33,8 +33,8 @@ class AStart(FleetCase):
         spec = self.turn.spec
         self.assertEqual((spec.name, spec.prompt, spec.dir, spec.tools), ("alpha", "do é".encode(), self.dir, TOOLS))
         self.assertEqual((spec.session_id, spec.resume), (session(1), None))
-        self.assertEqual((spec.model, spec.effort, spec.idle_timeout_s), ("opus", "high", 60.0))
-        self.assertEqual(spec.max_budget_usd, 0.5)
+        self.assertEqual((spec.options.model, spec.options.effort, spec.options.idle_timeout_s), ("opus", "high", 60.0))
+        self.assertEqual(spec.options.max_budget_usd, 0.5)
 
     def test_a_name_whose_run_goes_on_is_refused_with_its_state(self) -> None:
         self.start()
@@ -81,12 +81,12 @@ class AStart(FleetCase):
         for text in ("relative", str(self.dir / "gone"), str(self.dir / "file")):
             self.assertIn("dir: ", self.refused(self.starting(dir=text), BadRequest))
         self.assertEqual((self.fleet.running, self.source.turns), (0, []))
-        self.failureResultOf(self.fleet.status("alpha", 0.0, False), UnknownName)
+        self.failureResultOf(self.fleet.status("alpha", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
 
     def test_a_process_that_cannot_be_made_leaves_the_name_as_it_was(self) -> None:
         self.source.error = SpawnError("claude is not on PATH")
         self.assertEqual(self.refused(self.starting(), SpawnError), "claude is not on PATH")
-        self.failureResultOf(self.fleet.status("alpha", 0.0, False), UnknownName)
+        self.failureResultOf(self.fleet.status("alpha", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
         self.ended_run()
         before = self.record()
         self.source.error = SpawnError("claude is not on PATH")
@@ -128,7 +128,7 @@ class TheCap(FleetCase):
         for answer in answers[:16]:
             self.successResultOf(answer)
         self.assertEqual((self.fleet.running, len(self.source.turns)), (16, 16))
-        self.failureResultOf(self.fleet.status("n16", 0.0, False), UnknownName)
+        self.failureResultOf(self.fleet.status("n16", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
 
     def test_continue_is_refused_past_it_too_and_an_end_makes_room(self) -> None:
         for number in range(16):

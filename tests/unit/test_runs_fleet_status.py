@@ -10,21 +10,27 @@ from twisted.internet.defer import CancelledError, Deferred
 from hivesub.errors import ContinueFailed, UnknownName
 from hivesub.records import Outcome, SignalKind
 from hivesub.runs import roster
-from tests.runfakes import FleetCase, said, session, turn_end, unborn, used
+from tests.support.runfakes import FleetCase, said, session, turn_end, unborn, used
 
 
 class OfOne(FleetCase):
     def test_an_unknown_name_lists_the_known_ones(self) -> None:
-        self.assertIn("none yet", self.refused(self.fleet.status("nope", 0.0, False), UnknownName))
+        self.assertIn(
+            "none yet",
+            self.refused(self.fleet.status("nope", wait_s=0.0, wait_for_all=False, result=False), UnknownName),
+        )
         self.ended_run("beta")
         self.start("alpha")
-        error = self.refused(self.fleet.status("nope", 50.0, False), UnknownName)
+        error = self.refused(self.fleet.status("nope", wait_s=50.0, wait_for_all=False, result=False), UnknownName)
         self.assertIn("'nope'", error)
         self.assertIn("known: alpha, beta", error)
 
     def test_there_are_no_counts(self) -> None:
         self.start()
-        self.assertEqual(set(self.successResultOf(self.fleet.status("alpha", 0.0, False))), {"subagents"})
+        self.assertEqual(
+            set(self.successResultOf(self.fleet.status("alpha", wait_s=0.0, wait_for_all=False, result=False))),
+            {"subagents"},
+        )
 
     def test_its_goal_is_whole(self) -> None:
         self.start(goal="g" * 300)
@@ -50,8 +56,10 @@ class OfOne(FleetCase):
 
 
 class Waiting(FleetCase):
-    def waiting(self, name: str | None = "alpha", wait_s: float = 50.0) -> Deferred[dict[str, Any]]:
-        return self.fleet.status(name, wait_s, False)
+    def waiting(
+        self, name: str | None = "alpha", wait_s: float = 50.0, *, wait_for_all: bool = False
+    ) -> Deferred[dict[str, Any]]:
+        return self.fleet.status(name, wait_s=wait_s, wait_for_all=wait_for_all, result=False)
 
     def test_it_answers_when_the_run_ends(self) -> None:
         self.start()
@@ -128,7 +136,7 @@ class Waiting(FleetCase):
 
 class OfAll(FleetCase):
     def listed(self, result: bool = False) -> dict[str, Any]:
-        return self.successResultOf(self.fleet.status(None, 0.0, result))
+        return self.successResultOf(self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=result))
 
     def names(self) -> list[str]:
         return [told["name"] for told in self.listed()["subagents"]]
@@ -186,9 +194,14 @@ class WhatIsRemembered(FleetCase):
     def test_a_thousand_and_one_that_ended_are_a_thousand_the_oldest_goes(self) -> None:
         for number in range(1001):
             self.ended_run(f"n{number}")
-        self.failureResultOf(self.fleet.status("n0", 0.0, False), UnknownName)
+        self.failureResultOf(self.fleet.status("n0", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
         self.assertEqual(self.record("n1")["session_id"], session(2))
-        self.assertEqual(self.successResultOf(self.fleet.status(None, 0.0, False))["counts"]["idle"], 1000)
+        self.assertEqual(
+            self.successResultOf(self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=False))["counts"][
+                "idle"
+            ],
+            1000,
+        )
 
     def test_what_runs_is_never_forgotten_and_the_order_is_that_of_the_ends(self) -> None:
         with mock.patch.object(roster, "REMEMBERED", 2):
@@ -197,10 +210,10 @@ class WhatIsRemembered(FleetCase):
             for turn in self.source.turns[1:]:
                 turn.end(turn_end())
             self.assertEqual(self.record("long")["state"], "running")
-            self.failureResultOf(self.fleet.status("a", 0.0, False), UnknownName)
+            self.failureResultOf(self.fleet.status("a", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
             self.source.turns[0].end(turn_end())
             self.record("long")
-            self.failureResultOf(self.fleet.status("b", 0.0, False), UnknownName)
+            self.failureResultOf(self.fleet.status("b", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
             self.record("c")
 
     def test_a_forgotten_ones_end_has_been_told(self) -> None:

@@ -8,9 +8,10 @@ from random import Random
 from twisted.internet.defer import Deferred
 
 from hivesub.errors import BadRequest, HivesubError, SpawnError
-from hivesub.records import Outcome, RecordDict, SignalKind
+from hivesub.records import Outcome, SignalKind
+from hivesub.shapes import Record
 from hivesub.testing import FakeTurn
-from tests.runfakes import FleetCase, init, turn_end
+from tests.support.runfakes import FleetCase, init, turn_end
 
 NAMES = ("alpha", "beta", "gamma")
 WALKS = 40
@@ -29,7 +30,7 @@ class AnyOrder(FleetCase):
                 raise AssertionError(f"walk {seed}: {error}") from error
 
     def walk(self, random: Random) -> None:
-        calls: list[Deferred[RecordDict]] = []
+        calls: list[Deferred[Record]] = []
         for _ in range(STEPS):
             step = random.choice((self.a_call, self.a_call, self.an_event, self.an_event, self.an_event))
             call = step(random)
@@ -47,7 +48,9 @@ class AnyOrder(FleetCase):
         self.assertEqual((self.fleet.running, self.clock.getDelayedCalls()), (0, []))
         # What status tells of a name is what the last todo of it told; no todo tells of a run that goes on.
         told = {todo["subagent"]["name"]: todo["subagent"] for todo in self.outbox.todos}
-        listed = self.successResultOf(self.fleet.status(None, 0.0, False))["subagents"]
+        listed = self.successResultOf(self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=False))[
+            "subagents"
+        ]
         self.assertEqual({record["name"]: record for record in listed}, told)
         self.assertNotIn("running", [todo["subagent"]["state"] for todo in self.outbox.todos])
 
@@ -58,12 +61,12 @@ class AnyOrder(FleetCase):
         living = Counter(turn.spec.name for turn in self.living())
         self.assertTrue(all(count == 1 for count in living.values()), living)
         self.assertLessEqual(self.fleet.running, self.max_running)
-        listed = self.successResultOf(self.fleet.status(None, 0.0, False))
+        listed = self.successResultOf(self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=False))
         running = {told["name"] for told in listed["subagents"] if told["state"] == "running"}
         self.assertEqual((len(running), listed["counts"]["running"]), (self.fleet.running, self.fleet.running))
         self.assertTrue(set(living) <= running, (living, running))
 
-    def check_answered(self, call: Deferred[RecordDict]) -> None:
+    def check_answered(self, call: Deferred[Record]) -> None:
         """Every call has been answered or refused by a text; none hangs, none breaks."""
         seen: list[object] = []
         call.addBoth(seen.append)
@@ -71,7 +74,7 @@ class AnyOrder(FleetCase):
         error = getattr(seen[0], "value", None)
         self.assertTrue(error is None or isinstance(error, HivesubError), repr(error))
 
-    def a_call(self, random: Random) -> Deferred[RecordDict] | None:
+    def a_call(self, random: Random) -> Deferred[Record] | None:
         name = random.choice(NAMES)
         goal = {"goal": "g", "max_turns": random.choice((1, 2, 3))} if random.random() < 0.6 else {}
         kind = random.choice(("start", "continue", "continue", "interrupt", "status"))
@@ -81,7 +84,9 @@ class AnyOrder(FleetCase):
             return self.continuing(name, request_key=random.choice((None, "k")), **goal)
         if kind == "interrupt":
             return self.fleet.interrupt(name)
-        return self.fleet.status(random.choice((None, name)), random.choice((0.0, 30.0)), False)
+        return self.fleet.status(
+            random.choice((None, name)), wait_s=random.choice((0.0, 30.0)), wait_for_all=False, result=False
+        )
 
     def an_event(self, random: Random) -> None:
         living = self.living()

@@ -13,7 +13,8 @@ from hivesub.records import Control, Outcome, SignalKind, State, StopKind, TurnS
 from hivesub.runs.machine import LEAST_BUDGET_USD, Core, new_steps
 from hivesub.runs.run import Run
 from hivesub.testing import FakeTurn, FakeTurnSpawner
-from tests.runfakes import NOW, init, said, session, turn_end, used
+from tests.support.options import grouped
+from tests.support.runfakes import NOW, init, said, session, turn_end, used
 
 
 class MachineCase(SynchronousTestCase):
@@ -34,13 +35,13 @@ class MachineCase(SynchronousTestCase):
             "session_id": session(1),
             "started_at": NOW,
         }
-        self.run_ = run = Run(**{**plan, **fields})
+        self.run_ = run = Run(**grouped({**plan, **fields}))
         self.steps = new_steps(
             Core(
                 run=run,
                 source=self.source,
                 now=lambda: NOW,
-                signalled=self.signalled,
+                redact=str,
                 began=self.count_began,
                 finished=self.count_finished,
             )
@@ -56,10 +57,6 @@ class MachineCase(SynchronousTestCase):
 
     def count_finished(self) -> None:
         self.finished += 1
-
-    def signalled(self, turn: int, kind: SignalKind, message: str, path: str | None) -> str:
-        self.run_.claim(kind, message, NOW)
-        return f"turn {turn}"
 
     @property
     def turn(self) -> FakeTurn:
@@ -125,7 +122,7 @@ class TowardAGoal(MachineCase):
         self.toward_goal(model="opus", effort="high", idle_timeout_s=60.0)
         self.end()
         specs = [
-            (spec.name, spec.model, spec.effort, spec.dir, spec.tools, spec.idle_timeout_s)
+            (spec.name, spec.options.model, spec.options.effort, spec.dir, spec.tools, spec.options.idle_timeout_s)
             for spec in (turn.spec for turn in self.source.turns)
         ]
         self.assertEqual(specs, [("alpha", "opus", "high", Path("/srv/work"), ("Read",), 60.0)] * 2)
@@ -144,7 +141,7 @@ class TowardAGoal(MachineCase):
     def test_goal_reached_in_turn_two_stops_after_that_turn(self) -> None:
         run = self.toward_goal()
         self.end()
-        self.assertEqual(self.turn.signalled(SignalKind.GOAL_REACHED, "done", None), "turn 2")
+        self.assertIn("Recorded as your claim.", self.turn.signalled(SignalKind.GOAL_REACHED, "done", None))
         self.assertEqual((run.state, self.finished, self.turn.stopped), (State.RUNNING, 0, []))
         self.end()
         self.assert_over(run, StopKind.GOAL_REACHED, State.IDLE, 2)
@@ -186,9 +183,9 @@ class TowardAGoal(MachineCase):
 
     def test_a_budget_that_is_spent_stops_before_the_next_turn(self) -> None:
         run = self.toward_goal(max_budget_usd=0.5)
-        self.assertEqual(self.turn.spec.max_budget_usd, 0.5)
+        self.assertEqual(self.turn.spec.options.max_budget_usd, 0.5)
         self.end(usage=used(0.2))
-        self.assertAlmostEqual(self.turn.spec.max_budget_usd or 0, 0.3)
+        self.assertAlmostEqual(self.turn.spec.options.max_budget_usd or 0, 0.3)
         self.end(usage=used(0.5))
         self.assert_over(run, StopKind.BUDGET_SPENT, State.IDLE, 2)
 
@@ -196,7 +193,7 @@ class TowardAGoal(MachineCase):
         run = self.toward_goal(5, resume=session(9), session_cost=None, max_budget_usd=1.0)
         for total, left in ((10.0, 1.0), (10.75, 0.25)):
             self.end(usage=used(total))
-            self.assertEqual((self.turn.spec.max_budget_usd, run.usage.cost_usd), (left, None))
+            self.assertEqual((self.turn.spec.options.max_budget_usd, run.usage.cost_usd), (left, None))
         self.end(usage=used(11.25))
         self.assert_over(run, StopKind.BUDGET_SPENT, State.IDLE, 3)
 
@@ -207,7 +204,7 @@ class TowardAGoal(MachineCase):
 
     def test_a_turn_is_never_given_a_budget_of_nothing(self) -> None:
         self.toward_goal(max_budget_usd=LEAST_BUDGET_USD / 10)
-        self.assertEqual(self.turn.spec.max_budget_usd, LEAST_BUDGET_USD)
+        self.assertEqual(self.turn.spec.options.max_budget_usd, LEAST_BUDGET_USD)
 
 
 class ASpawnThatFails(MachineCase):

@@ -9,10 +9,11 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import BadRequest
-from hivesub.records import ContinueRequest, Outcome, StartRequest, StopKind, StopReason
+from hivesub.records import ContinueRequest, Outcome, StartRequest, StopKind, StopReason, TurnOptions
 from hivesub.runs.plan import continue_error, find_dir, plan_continue, plan_start
 from hivesub.runs.run import Run
-from tests.runfakes import CONFIG_DIR, NOW, TOOLS, session, turn_end, unborn, used
+from tests.support.options import grouped
+from tests.support.runfakes import CONFIG_DIR, NOW, TOOLS, session, turn_end, unborn, used
 
 HOME = Path("/srv/work")
 
@@ -30,19 +31,19 @@ def earlier_run(kind: StopKind | None = StopKind.TURN_CAP, **fields: Any) -> Run
         "session_id": session(1),
         "dir": Path("/srv/old"),
     }
-    run = Run(name="alpha", prompt="p", tools=TOOLS, started_at=NOW, **{**plan, **fields})
+    run = Run(name="alpha", prompt="p", tools=TOOLS, started_at=NOW, **grouped({**plan, **fields}))
     run.stop_reason = None if kind is None else StopReason(kind=kind, message="")
     run.last_turn = turn_end()
     return run
 
 
 def continued(earlier: Run | None, **fields: Any) -> Run:
-    request = ContinueRequest(name="alpha", prompt="go on", **fields)
+    request = ContinueRequest(name="alpha", prompt="go on", **grouped(fields))
     return plan_continue(request, earlier, default_dir=HOME, tools=TOOLS, now=NOW)
 
 
 def started(**fields: Any) -> Run:
-    request = StartRequest(name="alpha", prompt="p", **fields)
+    request = StartRequest(name="alpha", prompt="p", **grouped(fields))
     return plan_start(request, default_dir=HOME, tools=TOOLS, session_id=session(1), now=NOW)
 
 
@@ -162,15 +163,12 @@ class WhatCarriesOver(SynchronousTestCase):
     def test_report_model_effort_timeout_and_money_carry_over(self) -> None:
         for kind in (StopKind.TURN_CAP, StopKind.GOAL_REACHED):
             run = continued(earlier_run(kind))
-            self.assertEqual(
-                (run.report_file, run.model, run.effort, run.idle_timeout_s, run.max_budget_usd),
-                ("/srv/old/r.md", "opus", "high", 60.0, 0.5),
-            )
+            self.assertEqual((run.report_file, run.options), ("/srv/old/r.md", earlier_run().options))
 
     def test_each_of_them_can_be_given_anew(self) -> None:
-        new = {"model": "haiku", "effort": "low", "idle_timeout_s": 5.0, "max_budget_usd": 2.0}
+        new: dict[str, Any] = {"model": "haiku", "effort": "low", "idle_timeout_s": 5.0, "max_budget_usd": 2.0}
         run = continued(earlier_run(), report_file="new.md", **new)
-        self.assertEqual({name: getattr(run, name) for name in new}, new)
+        self.assertEqual(run.options, TurnOptions(**new))
         self.assertEqual(run.report_file, "/srv/old/new.md")
 
     def test_a_path_that_a_subagent_had_named_stays_bound_to_its_dir(self) -> None:

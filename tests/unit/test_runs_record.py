@@ -11,7 +11,7 @@ from hivesub.records import Control, Outcome, Result, SignalKind, StopKind, Stop
 from hivesub.runs.record import record
 from hivesub.runs.run import Run
 from hivesub.turns.events import read_result
-from tests.runfakes import NOW, SECRET, FakeRedactor, init, said, session, turn_end, used
+from tests.support.runfakes import NOW, SECRET, FakeRedactor, init, said, session, turn_end, used
 from tests.unit.test_runs_run import a_turn, run_of
 
 FIELDS = {

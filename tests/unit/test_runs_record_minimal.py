@@ -12,7 +12,7 @@ from hivesub.runs import announcement, machine, views
 from hivesub.runs.run import Run
 from hivesub.runs.tally import Tally
 from hivesub.testing import FakeTurn
-from tests.runfakes import FleetCase, init, turn_end
+from tests.support.runfakes import FleetCase, init, turn_end
 
 
 class Oops(Exception):
@@ -71,7 +71,12 @@ class ARunThatBreaks(FleetCase):
         self.assertEqual(self.record("beta")["state"], "running")
         self.source.turns[1].end(turn_end())
         self.assertEqual(self.record("beta")["stop_reason"]["kind"], "turn_cap")
-        self.assertEqual(len(self.successResultOf(self.fleet.status(None, 0.0, False))["subagents"]), 3)
+        self.assertEqual(
+            len(
+                self.successResultOf(self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=False))["subagents"]
+            ),
+            3,
+        )
 
     def test_taking_the_turns_end_over(self) -> None:
         self.patch(Run, "turn_ended", breaks(Run.turn_ended, of_alpha))
@@ -93,7 +98,9 @@ class ARunThatBreaks(FleetCase):
 
     def test_building_its_todo(self) -> None:
         ends = iter([True])
-        self.patch(announcement, "build_todo", breaks(announcement.build_todo, lambda *args, **kwargs: next(ends, False)))
+        self.patch(
+            announcement, "build_todo", breaks(announcement.build_todo, lambda *args, **kwargs: next(ends, False))
+        )
         self.assert_ends_alone()
 
 
@@ -121,7 +128,9 @@ class WhatElseMayBreak(FleetCase):
         self.start("beta")
         self.patch(views, "record", breaks(views.record, of_alpha))
         for _ in range(2):
-            told = self.successResultOf(self.fleet.status(None, 0.0, False))["subagents"]
+            told = self.successResultOf(self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=False))[
+                "subagents"
+            ]
             self.assertEqual(
                 [(record["name"], record["state"]) for record in told], [("alpha", "running"), ("beta", "running")]
             )

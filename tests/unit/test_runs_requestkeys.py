@@ -87,10 +87,6 @@ class Sameness(SynchronousTestCase):
     def test_the_key_is_no_argument(self) -> None:
         check_same(digest_of(request(key="k")), request(key="l"))
 
-    def test_a_number_is_the_same_however_it_is_written(self) -> None:
-        five = StartRequest(name="alpha", prompt="p", max_budget_usd=5)
-        check_same(digest_of(five), StartRequest(name="alpha", prompt="p", max_budget_usd=5.0))
-
     def test_a_text_that_utf8_cannot_carry_is_compared_too(self) -> None:
         kept = digest_of(request("\ud800"))
         check_same(kept, request("\ud800"))

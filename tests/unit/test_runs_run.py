@@ -10,12 +10,13 @@ from twisted.trial.unittest import SynchronousTestCase
 from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason, TurnSpec
 from hivesub.runs.run import MAX_SIGNALS, Run
 from hivesub.testing import FakeTurn
-from tests.runfakes import NOW, TOOLS, init, session, turn_end, used
+from tests.support.options import grouped
+from tests.support.runfakes import NOW, TOOLS, init, session, turn_end, used
 
 
 def run_of(**fields: Any) -> Run:
     plan: dict[str, Any] = {"name": "alpha", "prompt": "p", "dir": Path("/srv/work"), "tools": TOOLS, "started_at": NOW}
-    return Run(**{**plan, **fields})
+    return Run(**grouped({**plan, **fields}))
 
 
 def a_turn() -> FakeTurn:

@@ -13,7 +13,7 @@ from attrs import frozen
 from hivesub.errors import SpawnError
 from hivesub.records import Control, Outcome, SignalKind, State, StopKind
 from hivesub.tools.texts import status_text
-from tests.runfakes import FleetCase, turn_end, used
+from tests.support.runfakes import FleetCase, turn_end, used
 
 Step = Callable[[FleetCase], None]
 
@@ -359,7 +359,9 @@ class TheTable(FleetCase):
         self.end()
         texts = [self.outbox.todos[0]["title"], self.outbox.todos[0]["body"], self.report.appended[0][1]]
         texts += [status_text({"subagents": [self.record()]}), self.record()["stop_reason"]["message"]]
-        texts.append(status_text(self.successResultOf(self.fleet.status(None, 0.0, False))))
+        texts.append(
+            status_text(self.successResultOf(self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=False)))
+        )
         for text in texts:
             self.assertIn(UNVERIFIED, text)
 

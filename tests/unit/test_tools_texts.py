@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.records import RecordDict
-from hivesub.tools.texts import continue_text, interrupt_text, start_text, status_text
-from tests.toolfakes import OLD_SESSION, SESSION, ended, record, signal
+from hivesub.shapes import Record
+from hivesub.tools.texts import continue_text, ended_names, interrupt_text, news_text, start_text, status_text
+from tests.support.toolfakes import OLD_SESSION, SESSION, ended, record, signal
 
 
-def told(one: RecordDict) -> str:
+def told(one: Record) -> str:
     return status_text({"subagents": [one]})
 
 
 class StartTextTests(SynchronousTestCase):
-    def test_a_start_tells_session_pid_directory_budget_and_how_to_watch(self) -> None:
+    def test_a_start_says_session_directory_budget_and_how_to_wait(self) -> None:
         self.assertEqual(
             start_text({"subagent": record(turn=1)}),
-            f"alpha: started (session {SESSION}, pid 4711) in /srv/work. Turn 1 of 5 toward its goal. "
-            "It works by itself from here: a todo comes when the run ends, and `status` with `wait_s` waits for that.",
+            f"alpha: started (session {SESSION}) in /srv/work. Turn 1 of 5 toward its goal. "
+            "It works by itself: go on with other work. `status` with `wait_s` 3600 waits for its end.",
         )
 
     def test_a_start_without_a_goal_says_that_it_is_a_single_turn(self) -> None:
@@ -34,30 +34,28 @@ class StartTextTests(SynchronousTestCase):
     def test_a_start_answered_by_its_request_key_after_the_end_tells_the_end(self) -> None:
         text = start_text({"subagent": ended("idle", "turn_ended", turn=None, max_turns=None, goal=None)})
         self.assertIn("its run has ended already", text)
-        self.assertNotIn("todo comes", text)
+        self.assertNotIn("waits for its end", text)
 
 
 class ContinueTextTests(SynchronousTestCase):
     def test_a_continue_tells_what_a_start_tells(self) -> None:
         text = continue_text({"subagent": record(turn=1)})
-        self.assertIn(
-            f"alpha: continued (session {SESSION}, pid 4711) in /srv/work. Turn 1 of 5 toward its goal.", text
-        )
+        self.assertIn(f"alpha: continued (session {SESSION}) in /srv/work. Turn 1 of 5 toward its goal.", text)
         self.assertNotIn("killed", text)
 
     def test_a_killed_previous_turn_is_said_plainly_with_its_signal(self) -> None:
         text = continue_text({"subagent": record(), "previous_signal": "SIGKILL"})
-        self.assertIn("Its previous turn was killed by SIGKILL: it did not finish", text)
+        self.assertIn("Its previous turn was killed by SIGKILL, not finished", text)
         self.assertIn("may be cut off in the middle", text)
 
     def test_a_session_that_claude_has_not_taken_up_yet_is_not_called_continued(self) -> None:
         text = continue_text({"subagent": record(turn=1), "under_way": False})
-        self.assertIn(f"alpha: started (session {SESSION}, pid 4711) in /srv/work.", text)
+        self.assertIn(f"alpha: started (session {SESSION}) in /srv/work.", text)
         self.assertIn("Claude has not said yet that it resumed the session", text)
         self.assertNotIn("continued", text)
 
     def test_a_session_that_is_not_known_yet_is_said_to_be(self) -> None:
-        self.assertIn("(session not known yet, pid 4711)", continue_text({"subagent": record(session_id=None)}))
+        self.assertIn("(session not known yet)", continue_text({"subagent": record(session_id=None)}))
 
 
 class StatusTextTests(SynchronousTestCase):
@@ -139,7 +137,7 @@ class StatusTextTests(SynchronousTestCase):
         usage = {"cost_usd": 0.01234, "claude_turns": 3, "input_tokens": 10, "output_tokens": 20}
         text = told(ended("idle", "turn_ended", usage=usage))
         self.assertIn(f"\nSession {SESSION} in /srv/work", text)
-        self.assertIn("Used 0.0123 US dollars, 3 claude turns, 10 input and 20 output tokens.", text)
+        self.assertIn("Cost 0.0123 US dollars.", text)
 
     def test_what_is_in_order_is_not_told(self) -> None:
         text = told(ended("idle", "turn_ended"))
@@ -177,14 +175,14 @@ class ListTextTests(SynchronousTestCase):
             [
                 "3 subagents: 1 running, 1 idle, 1 blocked.",
                 "alpha: running. Turn 2 of 5. Last event 3 s ago.",
-                'beta: blocked. Turn 2 of 5. Stopped: need_help: "Which database?"',
-                "gamma: idle. Turn 5 of 5. Stopped: turn_cap.",
+                r'beta: blocked. Turn 2 of 5. Asks for help: "Which\ndatabase?"',
+                "gamma: idle. Turn 5 of 5. Stopped at its limit of 5 turns, goal not reported reached.",
             ],
         )
 
     def test_the_head_says_when_not_all_are_told_of(self) -> None:
         text = status_text({"subagents": [ended("idle", "turn_ended")], "counts": {"idle": 30}})
-        self.assertEqual(text.splitlines()[0], "30 subagents: 30 idle; told of here: 1.")
+        self.assertEqual(text.splitlines()[0], "30 subagents: 30 idle; listed here: 1.")
 
     def test_a_list_of_one_is_still_a_list(self) -> None:
         text = status_text({"subagents": [record()], "counts": {"running": 1}})
@@ -195,12 +193,72 @@ class ListTextTests(SynchronousTestCase):
             status_text({"subagents": [], "counts": {}}), "No subagent has been started yet; `start` makes one."
         )
 
-    def test_long_results_are_cut_in_a_list_and_said_to_be(self) -> None:
-        text = status_text(
-            {"subagents": [record(result="x" * 9_000), record(name="beta", result="")], "counts": {"running": 2}}
+    def test_the_signal_that_killed_is_named(self) -> None:
+        one = ended("killed", "killed", "killed", last={"signal": "SIGKILL", "detail": "died on SIGKILL"})
+        text = status_text({"subagents": [one], "counts": {"killed": 1}})
+        self.assertEqual(text.splitlines()[1], "alpha: killed by SIGKILL. Turn 2 of 5. Died on SIGKILL.")
+
+    def test_twenty_results_share_the_room_and_are_said_to_be_cut(self) -> None:
+        records = [record(name=f"agent-{n}", result="x" * 90_000) for n in range(20)]
+        text = status_text({"subagents": records, "counts": {"running": 20}})
+        self.assertLess(len(text), 40_000)
+        self.assertEqual(text.count("said last, in its own words:"), 20)
+        self.assertEqual(text.count("[cut: 90,000 characters]"), 20)
+
+    def test_twenty_that_ended_are_short(self) -> None:
+        records = [
+            ended(
+                "idle", "goal_reached", name=f"a-name-of-usual-length-{n}", message="m" * 4000,
+                signals=[signal("goal_reached", "m" * 4000)],
+            )
+            for n in range(20)
+        ]  # fmt: skip
+        self.assertLess(len(status_text({"subagents": records, "counts": {"idle": 20}})), 6_000)
+
+
+class Limits(SynchronousTestCase):
+    def test_no_answer_is_above_its_limit_whatever_the_record_holds(self) -> None:
+        much = "w" * 300_000
+        one = ended(
+            "blocked", "need_help", message=much, goal=much, report_error=much, report_file=f"/{much}", dir=f"/{much}",
+            signals=[signal("need_help", much)] * 100, missing_tools=[much] * 100, last={"detail": much},
+        )  # fmt: skip
+        for text in (
+            told(one),
+            status_text({"subagents": [one] * 20, "counts": {"blocked": 20}}),
+            start_text({"subagent": record(dir=f"/{much}")}),
+            continue_text({"subagent": one}),
+            interrupt_text({"subagent": one, "escalated": False}),
+        ):
+            self.assertLessEqual(len(text), 20_000)
+        self.assertLessEqual(len(told({**one, "result": much})), 40_000)
+
+    def test_a_claim_of_many_keeps_the_last_ones_and_counts_the_rest(self) -> None:
+        one = record(signals=[signal("goal_reached", f"claim {n}") for n in range(12)])
+        text = told(one)
+        self.assertIn("7 times what is not kept", text)
+        self.assertIn("claim 11", text)
+        self.assertNotIn("claim 6", text)
+
+
+class NewsTests(SynchronousTestCase):
+    def test_those_that_ended_meanwhile_are_named_with_how(self) -> None:
+        killed = ended("killed", "killed", "killed", name="beta", last={"signal": "SIGKILL"})
+        self.assertEqual(
+            news_text([ended("idle", "turn_ended"), killed]),
+            "Ended meanwhile: alpha finished its turn; beta was killed mid-turn, not finished. "
+            "`status` has the details.",
         )
-        self.assertLess(len(text), 3_000)
-        self.assertIn("cut here; ask with its `name` for the whole", text)
+        self.assertEqual(news_text([]), "")
+
+    def test_very_many_are_counted(self) -> None:
+        text = news_text([ended("idle", "turn_ended", name=f"a{n}") for n in range(30)])
+        self.assertIn("; and 10 more. ", text)
+
+    def test_an_answer_that_shows_an_end_tells_it(self) -> None:
+        self.assertEqual(ended_names({"subagents": [record(), ended("idle", "turn_cap", name="beta")]}), ["beta"])
+        self.assertEqual(ended_names({"subagent": ended("idle", "turn_cap")}), ["alpha"])
+        self.assertEqual(ended_names({"subagent": record()}), [])
 
 
 class InterruptTextTests(SynchronousTestCase):

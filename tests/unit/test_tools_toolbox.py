@@ -8,41 +8,54 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import AlreadyRunning
-from hivesub.tools.arguments import Fields
-from hivesub.tools.kinds import Text
-from hivesub.tools.toolbox import Tool, answer
+from hivesub.tools.arguments import StatusArguments
+from hivesub.tools.toolbox import Answer, Tool, answer
 
 
 class AnswerTests(SynchronousTestCase):
-    def answered(self, given: dict[str, Any] | Exception, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
-        async def call(ctx: Any, values: dict[str, Any]) -> tuple[dict[str, Any], str]:
-            self.values = values
+    def answered(
+        self, given: dict[str, Any] | Exception, arguments: dict[str, Any] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        async def call(ctx: Any, values: StatusArguments) -> Answer:
+            self.values: StatusArguments | None = values
             if isinstance(given, Exception):
                 raise given
-            return given, "text \ud83d"
+            return Answer("text \ud83d", given)
 
         tool = Tool(
             name="start",
             title="t",
             description="d",
-            fields=Fields({"name": Text(description="n")}),
-            output={"type": "object"},
+            arguments=StatusArguments,
             call=call,
         )
         context: Any = None
-        return self.successResultOf(Deferred.fromCoroutine(answer(tool, context, arguments)))
+        return self.successResultOf(Deferred.fromCoroutine(answer(tool, context, arguments, **kwargs)))
 
-    def test_an_answer_has_a_text_block_and_structured_content(self) -> None:
+    def test_an_answer_is_text_alone(self) -> None:
         self.assertEqual(
             self.answered({"a": None}, {"name": "x"}),
-            {
-                "content": [{"type": "text", "text": "text \ufffd"}],
-                "structuredContent": {"a": None},
-                "isError": False,
-                "resultType": "complete",
-            },
+            {"content": [{"type": "text", "text": "text \ufffd"}], "isError": False, "resultType": "complete"},
         )
-        self.assertEqual(self.values, {"name": "x"})
+        self.assertEqual(self.values, StatusArguments(name="x"))
+
+    def test_the_record_comes_where_it_is_asked_for(self) -> None:
+        answered = self.answered({"a": None}, wants_record=True)
+        self.assertEqual(answered["structuredContent"], {"a": None})
+
+    def test_news_come_last_and_not_with_a_record(self) -> None:
+        asked: list[Any] = []
+
+        def news(record: Any) -> str:
+            asked.append(record)
+            return "Ended meanwhile: beta."
+
+        self.assertEqual(
+            self.answered({"a": 1}, news=news)["content"][0]["text"], "text \ufffd\nEnded meanwhile: beta."
+        )
+        self.answered({"a": 2}, news=news, wants_record=True)
+        self.answered(AlreadyRunning("no"), news=news)
+        self.assertEqual(asked, [{"a": 1}])
 
     def assertRefused(self, answered: dict[str, Any], text: str) -> None:
         self.assertEqual(

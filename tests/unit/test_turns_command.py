@@ -16,6 +16,7 @@ from hivesub.turns.command import (
     find_wrappers,
     wrapped_argv,
 )
+from tests.support.options import grouped
 
 FLAGS = frozenset({"--name", "--tools"})
 
@@ -29,7 +30,7 @@ def argv(flags: frozenset[str] = FLAGS, **changes: Any) -> list[str]:
         "session_id": "u-1",
         **changes,
     }
-    return claude_argv(TurnSpec(**fields), claude="/bin/claude", config_path="/run/a.json", flags=flags)
+    return claude_argv(TurnSpec(**grouped(fields)), claude="/bin/claude", config_path="/run/a.json", flags=flags)
 
 
 class ArgumentTests(SynchronousTestCase):

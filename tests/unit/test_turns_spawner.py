@@ -27,6 +27,7 @@ from hivesub.turns.mcpconfig import Servers
 from hivesub.turns.program import KNOWN, Program
 from hivesub.turns.spawner import TurnSpawner
 from hivesub.turns.turn import Turn
+from tests.support.options import grouped
 
 WRAPPERS = Wrappers(env="/bin/env", setsid="/bin/setsid", setpriv="/bin/setpriv")
 PROGRAM = Program(path="/opt/claude", version="2.1.332 (Claude Code)", flags=frozenset(KNOWN))
@@ -111,7 +112,7 @@ class Spawning(SynchronousTestCase):
             "tools": ("Read", "Write"),
             "session_id": "0000-1",
         }
-        return TurnSpec(**{**fields, **changes})
+        return TurnSpec(**grouped({**fields, **changes}))
 
     def spawned(self, **changes: Any) -> tuple[Turn, FakeChild]:
         turn = self.successResultOf(self.source.spawn(self.spec(**changes), self.signalled))

@@ -18,6 +18,7 @@ from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
 from hivesub.turns import turn as turn_module
 from hivesub.turns.ladder import Ladder
 from hivesub.turns.turn import DRAIN_TICK_S, Turn
+from tests.support.options import grouped
 
 INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
 TOOLS = ("Read", "Write")
@@ -55,7 +56,7 @@ class TurnTestCase(SynchronousTestCase):
         self.exits = 0
         fields: dict[str, Any] = {"name": "alpha", "prompt": b"go", "dir": Path("/"), "tools": TOOLS, "session_id": "s"}
         self.turn = Turn(
-            TurnSpec(**{**fields, **changes}),
+            TurnSpec(**grouped({**fields, **changes})),
             "mark-1",
             clock=self.reactor,
             now=lambda: datetime(2031, 5, 6, tzinfo=UTC),

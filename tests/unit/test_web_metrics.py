@@ -12,12 +12,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from hivesub.records import Outcome, StopKind, TodoState
 from hivesub.runs.tally import BOUNDS_S, Reading
 from hivesub.web.metrics import Metrics
-from tests.pagefakes import FakeOverlook, a_reading
+from tests.support.pagefakes import FakeOperatorView, a_reading
 
 
 def exposed(reading: Reading) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """Sample name and labels -> value."""
-    metrics = Metrics(FakeOverlook())
+    metrics = Metrics(FakeOperatorView())
     metrics._reading = reading
     registry = CollectorRegistry(auto_describe=False)
     registry.register(metrics)

@@ -16,13 +16,13 @@ from twisted.web.resource import IResource
 from zope.interface.verify import verifyObject
 
 from hivesub.interfaces import IOperatorView
-from hivesub.records import RecordDict
+from hivesub.shapes import Record
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.page.draw import activity, activity_words, timeline
 from hivesub.web.page.resource import page_resources
 from hivesub.web.site import BoundedSite
 from hivesub.web.tree import Tree
-from tests.pagefakes import FakeOverlook, a_blocked_record, a_record, a_turn
+from tests.support.pagefakes import FakeOperatorView, a_blocked_record, a_record, a_turn
 from tests.unit.test_web_tree import FakeTokens, never
 
 NOW = datetime(2031, 5, 6, 7, 8, 43, tzinfo=UTC)
@@ -33,7 +33,7 @@ class PageCase(SynchronousTestCase):
     bearer: Bearer | None = None
 
     def setUp(self) -> None:
-        self.fleet = FakeOverlook()
+        self.fleet = FakeOperatorView()
         hosts = HostRule()
         hosts.bind("127.0.0.1", 8787)
         self.clock = Clock()
@@ -178,7 +178,7 @@ class ThePageOfOne(PageCase):
 
 
 class WhatSubagentsWrite(PageCase):
-    def everywhere(self, words: str) -> RecordDict:
+    def everywhere(self, words: str) -> Record:
         record = a_blocked_record("beta", words)
         record |= {"goal": words, "report_file": words, "report_error": words, "dir": words, "session_id": words}
         record |= {"missing_tools": [words]}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from twisted.web.template import Flattenable
 
-    from hivesub.records import RecordDict
+    from hivesub.shapes import PastTurnRecord
 
 _HEIGHT = 20
 _WIDTH = 1000
@@ -62,7 +62,7 @@ def activity_words(slots: Sequence[int], slot_s: int, *, live: bool) -> str:
     return f"{head} {size(sum(slots))}, in {written} of {len(slots)} slots of {slot_s} s."
 
 
-def timeline(turns: Sequence[RecordDict], running_s: float | None) -> Tag:
+def timeline(turns: Sequence[PastTurnRecord], running_s: float | None) -> Tag:
     """The turns as blocks, each as wide as it was long, coloured by its outcome.
 
     :param running_s: how long the turn in flight runs already, None when there is none.
@@ -95,6 +95,6 @@ def timeline(turns: Sequence[RecordDict], running_s: float | None) -> Tag:
     )
 
 
-def _title(turn: RecordDict) -> str:
+def _title(turn: PastTurnRecord) -> str:
     run = f"run {turn['run']}, " if turn["run"] > 1 else ""
     return f"{run}turn {turn['number']} {turn['outcome']} after {span(turn['duration_s'])}"

@@ -16,10 +16,12 @@ from twisted.internet.defer import Deferred
 from twisted.web.iweb import IRequest, ITemplateLoader
 from twisted.web.template import Element, Tag, XMLString, renderer, tags
 
+from hivesub.endings import UNVERIFIED
 from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, size, span, whole
-from hivesub.records import RecordDict
+from hivesub.records import StopKind
+from hivesub.shapes import OperatorList, OperatorRecord
 from hivesub.web.page.draw import activity, activity_words, timeline
-from hivesub.wording import UNVERIFIED, claims_sentence, outcome_sentence, stop_sentence, title_words, turn_phrase
+from hivesub.wording import claims_sentence, outcome_sentence, stop_sentence, title_words, turn_phrase
 
 Pause = Callable[[], Deferred[str]]
 
@@ -35,12 +37,12 @@ def _loader(name: str) -> ITemplateLoader:
     return XMLString(markup)
 
 
-def _pill(record: RecordDict) -> Tag:
+def _pill(record: OperatorRecord) -> Tag:
     state = record["state"]
     return tags.span(state, class_=f"pill {state}")
 
 
-def _turn(record: RecordDict) -> Tag:
+def _turn(record: OperatorRecord) -> Tag:
     """`Turn N of M` and the same as a bar."""
     phrase = turn_phrase(record)
     if not phrase:
@@ -49,7 +51,7 @@ def _turn(record: RecordDict) -> Tag:
     return tags.span(phrase, bar)
 
 
-def _age(record: RecordDict) -> Tag:
+def _age(record: OperatorRecord) -> Tag:
     age = record["last_event_age_s"]
     if age is None:
         words = "starting" if record["state"] == "running" else f"ended {clock(record['ended_at'])}"
@@ -58,23 +60,23 @@ def _age(record: RecordDict) -> Tag:
     return tags.span(f"{span(age)} ago", class_=f"age {liveliness(age)}".strip(), **{"data-age": f"{age:g}"})
 
 
-def _strip(record: RecordDict, length: int) -> Tag:
+def _strip(record: OperatorRecord, length: int) -> Tag:
     output = record["history"]["activity"]
     return activity(output["bytes"][-length:], output["slot_s"], record["state"], live=record["state"] == "running")
 
 
-def _todo(record: RecordDict) -> str:
+def _todo(record: OperatorRecord) -> str:
     return NOT_KNOWN if record["todo"] == "none" else str(record["todo"])
 
 
-def _why(record: RecordDict) -> str:
+def _why(record: OperatorRecord) -> str:
     if record["state"] == "running":
         return cut(claims_sentence(record))
     words = title_words(record)
-    kind = (record["stop_reason"] or {}).get("kind")
-    if kind == "need_help" and record["signals"]:
+    reason, last = record["stop_reason"], record["last_turn"]
+    if reason and reason["kind"] == StopKind.NEED_HELP and record["signals"]:
         return f"{words}: “{cut(record['signals'][-1]['message'])}”"
-    detail = (record["last_turn"] or {}).get("detail") or (record["stop_reason"] or {}).get("message")
+    detail = (last and last["detail"]) or (reason and reason["message"])
     return f"{words}: {cut(detail)}" if record["state"] in {"failed", "killed"} and detail else words
 
 
@@ -84,7 +86,7 @@ class Overview(Element):
     :param pause: gives a Deferred that fires with "" after the reactor had its turn.
     """
 
-    def __init__(self, records: list[RecordDict], pause: Pause) -> None:
+    def __init__(self, records: list[OperatorRecord], pause: Pause) -> None:
         super().__init__(_loader("overview"))
         self._records = records
         self._pause = pause
@@ -122,7 +124,7 @@ class Subagent(Element):
     :param now: the wall clock's time.
     """
 
-    def __init__(self, record: RecordDict, now: datetime) -> None:
+    def __init__(self, record: OperatorRecord, now: datetime) -> None:
         super().__init__(_loader("subagent"))
         self._record = record
         self._history = record["history"]
@@ -226,7 +228,7 @@ class Subagent(Element):
             yield tags.dd(fact)
 
 
-def _facts(record: RecordDict) -> Iterator[tuple[str, Any]]:
+def _facts(record: OperatorRecord) -> Iterator[tuple[str, Any]]:
     usage = record["usage"]
     yield "Report file", tags.code(record["report_file"]) if record["report_file"] else "none asked for"
     if record["report_error"]:
@@ -276,14 +278,14 @@ class Shell(Element):
         return self._body
 
 
-def overview_page(told: RecordDict, pause: Pause) -> Element:
+def overview_page(told: OperatorList, pause: Pause) -> Element:
     """The page of all, of what `IOperatorView.overlook` gives; see `Overview`."""
     told = clean(told)
     running = told["counts"]["running"]
     return Shell(f"{running} running", told["counts"], Overview(told["subagents"], pause))
 
 
-def subagent_page(record: RecordDict, counts: dict[str, int], now: datetime) -> Element:
+def subagent_page(record: OperatorRecord, counts: dict[str, int], now: datetime) -> Element:
     """The page of one, of what `IOperatorView.inspect` gives."""
     record = clean(record)
     return Shell(f"{record['name']}: {record['state']}", counts, Subagent(record, now))

@@ -93,9 +93,9 @@ class Page(_ReadOnly):
     :param now: the wall clock.
     """
 
-    def __init__(self, overlook: IOperatorView, now: Callable[[], datetime], clock: IReactorTime) -> None:
+    def __init__(self, view: IOperatorView, now: Callable[[], datetime], clock: IReactorTime) -> None:
         super().__init__()
-        self._overlook = overlook
+        self._view = view
         self._now = now
         self._clock = clock
 
@@ -120,11 +120,11 @@ class Page(_ReadOnly):
     def _element(self, request: BoundedRequest) -> Element:
         from hivesub.web.page.elements import overview_page, subagent_page, unknown_page
 
-        told = self._overlook.overlook()
+        told = self._view.all()
         asked = request.args.get(b"name")
         if asked is None:
             return overview_page(told, self._pause)
-        record = self._overlook.inspect(asked[0].decode("utf-8", "replace"))
+        record = self._view.one(asked[0].decode("utf-8", "replace"))
         if record is None:
             request.setResponseCode(404)
             return unknown_page(told["counts"])
@@ -138,11 +138,9 @@ class Page(_ReadOnly):
         self._answer(request, "text/plain; charset=utf-8", b"internal error; see the daemon's log\n")
 
 
-def page_resources(
-    overlook: IOperatorView, now: Callable[[], datetime], clock: IReactorTime
-) -> Mapping[str, IResource]:
+def page_resources(view: IOperatorView, now: Callable[[], datetime], clock: IReactorTime) -> Mapping[str, IResource]:
     """The page and its files, by path, for `hivesub.web.tree.Tree`."""
     return {
-        "/": Page(overlook, now, clock),
+        "/": Page(view, now, clock),
         **{path: PackageFile(path[1:], content_type) for path, content_type in FILES.items()},
     }

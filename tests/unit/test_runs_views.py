@@ -8,9 +8,10 @@ from twisted.internet.error import ConnectionDone
 from zope.interface.verify import verifyObject
 
 from hivesub.interfaces import IOperatorView
-from hivesub.records import Outcome, RecordDict, SignalKind, StopKind, TodoState
-from hivesub.runs.operator import LISTED, OperatorView
-from tests.runfakes import SECRET, FleetCase, init, unborn, used
+from hivesub.records import Outcome, SignalKind, StopKind, TodoState
+from hivesub.runs.views import OPERATOR_LISTED, OperatorView
+from hivesub.shapes import Record
+from tests.support.runfakes import SECRET, FleetCase, init, unborn, used
 
 
 class OverlookCase(FleetCase):
@@ -24,10 +25,10 @@ class OverlookCase(FleetCase):
             max_running=16,
         )
 
-    def history(self, name: str = "alpha") -> RecordDict:
-        told = self.overlook.inspect(name)
+    def history(self, name: str = "alpha") -> Record:
+        told = self.overlook.one(name)
         assert told is not None
-        history: RecordDict = told["history"]
+        history: Record = told["history"]
         return history
 
 
@@ -97,20 +98,20 @@ class TheList(OverlookCase):
         for name in ("one", "two"):
             self.ended_run(name)
         self.start("three")
-        told = self.overlook.overlook()
+        told = self.overlook.all()
         self.assertEqual([record["name"] for record in told["subagents"]], ["three", "two", "one"])
         self.assertEqual(told["counts"], {"running": 1, "idle": 2, "blocked": 0, "killed": 0, "failed": 0})
 
     def test_it_is_bounded_and_long_goals_are_cut(self) -> None:
-        for number in range(LISTED + 5):
+        for number in range(OPERATOR_LISTED + 5):
             self.ended_run(f"n{number}", goal="x" * 300, outcome=Outcome.FAILED)
-        told = self.overlook.overlook()
-        self.assertEqual(len(told["subagents"]), LISTED)
-        self.assertEqual(told["counts"]["failed"], LISTED + 5)
+        told = self.overlook.all()
+        self.assertEqual(len(told["subagents"]), OPERATOR_LISTED)
+        self.assertEqual(told["counts"]["failed"], OPERATOR_LISTED + 5)
         self.assertTrue(told["subagents"][0]["goal"].endswith("[cut: 300 characters]"))
 
     def test_who_is_not_known_is_none(self) -> None:
-        self.assertIsNone(self.overlook.inspect("nobody"))
+        self.assertIsNone(self.overlook.one("nobody"))
 
 
 class TheNumbers(OverlookCase):

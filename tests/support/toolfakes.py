@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,14 +10,15 @@ from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from hivesub.interfaces import IFleet, ISignalTarget
-from hivesub.records import ContinueRequest, RecordDict, SignalKind, StartRequest
+from hivesub.records import ContinueRequest, SignalKind, StartRequest
+from hivesub.shapes import Record
 from hivesub.tools.control import TARGET_KEY
 
 SESSION = "123e4567-e89b-12d3-a456-426614174000"
 OLD_SESSION = "00000000-e89b-12d3-a456-426614174000"
 
 
-def record(**changes: Any) -> RecordDict:
+def record(**changes: Any) -> Record:
     """The record of `alpha`, running in turn 2 of 5, unless changed."""
     return {
         "name": "alpha",
@@ -42,7 +44,7 @@ def record(**changes: Any) -> RecordDict:
     } | changes
 
 
-def ended(state: str, kind: str, outcome: str = "finished", *, message: str = "", **changes: Any) -> RecordDict:
+def ended(state: str, kind: str, outcome: str = "finished", *, message: str = "", **changes: Any) -> Record:
     """The record of `alpha` after its run, without the fields that only a running one has."""
     last = {"outcome": outcome, "signal": None, "exit_code": 0, "detail": "", "ended_at": "2031-05-06T07:09:09.123Z"}
     last.update(changes.pop("last", {}))
@@ -53,11 +55,12 @@ def ended(state: str, kind: str, outcome: str = "finished", *, message: str = ""
         stop_reason={"kind": kind, "message": message},
         todo="delivered",
     )
-    del made["pid"], made["last_event_age_s"]
+    del made["pid"]
+    made["last_event_age_s"] = None
     return made | changes
 
 
-def signal(kind: str, message: str = "") -> RecordDict:
+def signal(kind: str, message: str = "") -> Record:
     """One signal as a record lists it."""
     return {"kind": kind, "message": message, "at": "2031-05-06T07:08:59.123Z"}
 
@@ -66,23 +69,27 @@ def signal(kind: str, message: str = "") -> RecordDict:
 class FakeFleet:
     """Notes each call in `calls` and gives the Deferred of `answers` that bears the call's name."""
 
-    def __init__(self, **answers: Deferred[RecordDict]) -> None:
+    def __init__(self, **answers: Deferred[Record]) -> None:
         self.answers = answers
         self.calls: list[tuple[Any, ...]] = []
 
-    def start(self, request: StartRequest) -> Deferred[RecordDict]:
+    def start(self, request: StartRequest) -> Deferred[Record]:
         self.calls.append(("start", request))
         return self.answers["start"]
 
-    def resume(self, request: ContinueRequest) -> Deferred[RecordDict]:
+    def resume(self, request: ContinueRequest) -> Deferred[Record]:
         self.calls.append(("resume", request))
         return self.answers["resume"]
 
-    def status(self, name: str | None, wait_s: float, result: bool) -> Deferred[RecordDict]:
-        self.calls.append(("status", name, wait_s, result))
+    def status(self, name: str | None, *, wait_s: float, wait_for_all: bool, result: bool) -> Deferred[Record]:
+        self.calls.append(("status", name, wait_s, wait_for_all, result))
         return self.answers["status"]
 
-    def interrupt(self, name: str) -> Deferred[RecordDict]:
+    def news(self, told: Iterable[str]) -> list[Record]:
+        self.calls.append(("news", list(told)))
+        return []
+
+    def interrupt(self, name: str) -> Deferred[Record]:
         self.calls.append(("interrupt", name))
         return self.answers["interrupt"]
 

@@ -8,11 +8,11 @@ from typing import Any
 from zope.interface import implementer
 
 from hivesub.interfaces import IOperatorView
-from hivesub.records import RecordDict
 from hivesub.runs.tally import BOUNDS_S, Reading
+from hivesub.shapes import Record
 
 
-def a_turn(number: int, outcome: str = "finished", **changes: Any) -> RecordDict:
+def a_turn(number: int, outcome: str = "finished", **changes: Any) -> Record:
     return {
         "run": 1, "number": number, "outcome": outcome, "signal": None, "exit_code": 0, "detail": "",
         "started_at": "2031-05-06T07:08:09.000Z", "ended_at": "2031-05-06T07:08:13.000Z", "duration_s": 4.0,
@@ -20,7 +20,7 @@ def a_turn(number: int, outcome: str = "finished", **changes: Any) -> RecordDict
     }  # fmt: skip
 
 
-def a_record(name: str = "alpha", **changes: Any) -> RecordDict:
+def a_record(name: str = "alpha", **changes: Any) -> Record:
     """A running goal run in its second turn."""
     return {
         "name": name, "session_id": "s-1", "dir": "/srv/work", "state": "running", "turn": 2, "max_turns": 5,
@@ -36,7 +36,7 @@ def a_record(name: str = "alpha", **changes: Any) -> RecordDict:
     }  # fmt: skip
 
 
-def a_blocked_record(name: str, question: str) -> RecordDict:
+def a_blocked_record(name: str, question: str) -> Record:
     """A run that stopped to ask something."""
     signal = {"kind": "need_help", "message": question, "at": "2031-05-06T07:08:12.000Z"}
     last = {"outcome": "finished", "signal": None, "exit_code": 0, "detail": "", "ended_at": "2031-05-06T07:08:13.000Z"}
@@ -59,19 +59,19 @@ def a_reading(**changes: Any) -> Reading:
 
 
 @implementer(IOperatorView)
-class FakeOverlook:
+class FakeOperatorView:
     """Gives the records that a test puts into `records`, and the reading in `numbers`."""
 
-    def __init__(self, *records: RecordDict) -> None:
+    def __init__(self, *records: Record) -> None:
         self.records = list(records)
         self.numbers = a_reading()
 
-    def overlook(self) -> RecordDict:
+    def all(self) -> Record:
         counts = Counter(record["state"] for record in self.records)
         states = ("running", "idle", "blocked", "killed", "failed")
         return {"subagents": self.records, "counts": {state: counts[state] for state in states}}
 
-    def inspect(self, name: str) -> RecordDict | None:
+    def one(self, name: str) -> Record | None:
         return next((record for record in self.records if record["name"] == name), None)
 
     def reading(self) -> Reading:

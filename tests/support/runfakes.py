@@ -19,7 +19,6 @@ from hivesub.records import (
     ContinueRequest,
     Init,
     Outcome,
-    RecordDict,
     Result,
     StartRequest,
     TodoState,
@@ -28,7 +27,9 @@ from hivesub.records import (
 )
 from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
+from hivesub.shapes import Record
 from hivesub.testing import FakeTurn, FakeTurnSpawner
+from tests.support.options import grouped
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, 123000, tzinfo=UTC)
 TOOLS = ("Read", "Write")
@@ -111,12 +112,12 @@ class FakeOutbox:
     """Keeps what is pushed. `error`: what the next push raises, although none should."""
 
     def __init__(self, told: list[str]) -> None:
-        self.todos: list[RecordDict] = []
+        self.todos: list[Record] = []
         self.changed: list[Callable[[TodoState], None]] = []
         self.error: Exception | None = None
         self._told = told
 
-    def push(self, todo: RecordDict, changed: Callable[[TodoState], None]) -> None:
+    def push(self, todo: Record, changed: Callable[[TodoState], None]) -> None:
         error, self.error = self.error, None
         if error is not None:
             raise error
@@ -169,31 +170,31 @@ class FleetCase(SynchronousTestCase):
 
     # Calls, with their Deferreds.
 
-    def starting(self, name: str = "alpha", prompt: str = "do it", **fields: Any) -> Deferred[RecordDict]:
-        return self.fleet.start(StartRequest(name=name, prompt=prompt, **fields))
+    def starting(self, name: str = "alpha", prompt: str = "do it", **fields: Any) -> Deferred[Record]:
+        return self.fleet.start(StartRequest(name=name, prompt=prompt, **grouped(fields)))
 
-    def continuing(self, name: str = "alpha", prompt: str = "go on", **fields: Any) -> Deferred[RecordDict]:
-        return self.fleet.resume(ContinueRequest(name=name, prompt=prompt, **fields))
+    def continuing(self, name: str = "alpha", prompt: str = "go on", **fields: Any) -> Deferred[Record]:
+        return self.fleet.resume(ContinueRequest(name=name, prompt=prompt, **grouped(fields)))
 
     # Calls that are answered at once.
 
-    def start(self, name: str = "alpha", prompt: str = "do it", **fields: Any) -> RecordDict:
+    def start(self, name: str = "alpha", prompt: str = "do it", **fields: Any) -> Record:
         return self.successResultOf(self.starting(name, prompt, **fields))
 
-    def resume(self, name: str = "alpha", **fields: Any) -> RecordDict:
+    def resume(self, name: str = "alpha", **fields: Any) -> Record:
         """Continue, with an `init` that comes at once."""
         answer = self.continuing(name, **fields)
         if len(self.source.turns) > 0 and self.turn.init is None:
             self.turn.begin(init())
         return self.successResultOf(answer)
 
-    def record(self, name: str = "alpha", result: bool = False) -> RecordDict:
-        answer = self.successResultOf(self.fleet.status(name, 0.0, result))
+    def record(self, name: str = "alpha", result: bool = False) -> Record:
+        answer = self.successResultOf(self.fleet.status(name, wait_s=0.0, wait_for_all=False, result=result))
         (told,) = answer["subagents"]
         assert isinstance(told, dict)
         return told
 
-    def refused(self, answer: Deferred[RecordDict], kind: type[Exception]) -> str:
+    def refused(self, answer: Deferred[Record], kind: type[Exception]) -> str:
         """The text of a call's error."""
         return self.failureResultOf(answer, kind).getErrorMessage()
 
