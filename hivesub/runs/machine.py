@@ -24,6 +24,7 @@ from hivesub.interfaces import ITurn
 from hivesub.records import Outcome, StopKind, StopReason, TurnEnd, TurnSpec
 from hivesub.runs.decision import after_turn
 from hivesub.runs.prompts import first_prompt, next_prompt
+from hivesub.runs.record import shown_result
 from hivesub.runs.signals import take_claim
 from hivesub.runs.tally import Tally
 from hivesub.wording import internal_error
@@ -199,6 +200,7 @@ def _reason(core: Core, end: TurnEnd) -> StopReason | None:
     turn = run.turn
     assert turn is not None
     run.turn_ended(turn, end)
+    run.said = shown_result(end.result, core.redact)
     core.tally.turn_ended(end.outcome, turn.bytes_read)
     reason = after_turn(
         end,

@@ -13,6 +13,7 @@ from hivesub.wording import internal_error, rfc3339
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hivesub.records import Result
     from hivesub.runs.run import Run
     from hivesub.shapes import LastTurnRecord, Record
 
@@ -59,7 +60,8 @@ def record(
     if not run.over:
         made["pid"] = turn.pid if turn is not None else None
     if result:
-        made["result"] = _result(run, redact)
+        in_flight = shown_result(turn.result, redact) if turn is not None else None
+        made["result"] = run.said if in_flight is None else in_flight
     return made
 
 
@@ -132,11 +134,8 @@ def _age(run: Run, seconds: float) -> float | None:
     return round(max(0.0, seconds - run.turn.last_event_at), 1)
 
 
-def _result(run: Run, redact: Callable[[str], str]) -> str | None:
-    """What the subagent said last; unlike all else here it is its word, not an observation."""
-    said = run.turn.result if run.turn is not None else None
-    if said is None and run.last_turn is not None:
-        said = run.last_turn.result
+def shown_result(said: Result | None, redact: Callable[[str], str]) -> str | None:
+    """What a subagent said last, as it may be shown: its word, not an observation. None where there was no result."""
     if said is None:
         return None
     text = redact(said.text + said.text_after)

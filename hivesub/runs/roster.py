@@ -5,6 +5,7 @@ Owns the order of ending and the bound on what is remembered.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from attrs import define, field
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 
 REMEMBERED = 1000
 """How many ended subagents are remembered."""
+KEPT_RESULTS_BYTES = 1_000_000
+"""Of what ended subagents said last, the latest first: some ten of the longest."""
+CUT_RESULT_CHARS = 200
+"""What is kept of one beyond that."""
+RESULT_CUT = "… [cut: only the latest results are kept whole]"
 KEPT_KEYS = 20
 """How many request keys are kept with a subagent."""
 
@@ -90,8 +96,19 @@ class Roster:
             self._subagents[name] = earlier
 
     def ended(self, name: str, running: Iterable[str]) -> None:
-        """Note that the run of a name ended; the names beyond `REMEMBERED` are forgotten, the oldest first."""
+        """Note that the run of a name ended; the names beyond `REMEMBERED` are forgotten, the oldest first, and what
+        earlier ones said last is cut.
+        """
         self._subagents[name] = self._subagents.pop(name)
         going = set(running)
-        for old in [name for name in self._subagents if name not in going][:-REMEMBERED]:
+        over = [name for name in self._subagents if name not in going]
+        for old in over[:-REMEMBERED]:
             del self._subagents[old]
+        room = KEPT_RESULTS_BYTES
+        for kept in reversed(over[-REMEMBERED:]):
+            run = self._subagents[kept].run
+            if run.said is None or run.said.endswith(RESULT_CUT):
+                continue
+            room -= sys.getsizeof(run.said)
+            if room < 0 and len(run.said) > CUT_RESULT_CHARS:
+                run.said = run.said[:CUT_RESULT_CHARS] + RESULT_CUT

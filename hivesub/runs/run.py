@@ -51,6 +51,7 @@ class Run:
     `error`: why a process could not be started.
     `missed`: claude found no session to resume, and the call that asked for it had been answered or given up;
     `before_miss`: what the name is continued from then, None where nothing was known of it.
+    `said`: what the subagent said last, redacted and cut.
     `spent_usd`: the least that the run has cost, whatever of it is not known (`cost_unknown`).
     """
 
@@ -73,6 +74,7 @@ class Run:
     turn: ITurn | None = None
     mark: str | None = None
     last_turn: TurnEnd | None = None
+    said: str | None = None
     signals: list[Signal] = Factory(list)
     signals_left_out: int = 0
     stop_reason: StopReason | None = None
@@ -152,7 +154,7 @@ class Run:
     def turn_lost(self, end: TurnEnd) -> None:
         """Take over of a turn that ended no more than that it did."""
         self.turn = None
-        self.last_turn = evolve(end, init=None)  # what it said is the record's own
+        self.last_turn = evolve(end, init=None, result=None)  # what it said is kept apart, as it may be shown
         self.prompt = ""  # the first turn's alone, and up to 2 MiB of it would be remembered with each subagent
 
     def _count(self, used: TurnUsage) -> None:

@@ -10,6 +10,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from hivesub.errors import ContinueFailed, UnknownName
 from hivesub.records import Outcome, SignalKind
 from hivesub.runs import roster
+from hivesub.runs.roster import CUT_RESULT_CHARS, KEPT_RESULTS_BYTES, RESULT_CUT
 from tests.support.runfakes import FleetCase, said, session, turn_end, unborn, used
 
 
@@ -55,6 +56,43 @@ class OfOne(FleetCase):
         self.assertEqual(usage, {"cost_usd": 0.375, "claude_turns": 5, "input_tokens": 20, "output_tokens": 6})
 
 
+class WhatIsKeptOfResults(FleetCase):
+    max_running = 100
+
+    def test_the_latest_are_kept_whole_and_earlier_ones_cut_and_said_to_be(self) -> None:
+        for number in range(40):
+            self.start(f"agent-{number}")
+            self.end(result=said("w" * 100_000))
+        kept = [self.record(f"agent-{number}", result=True)["result"] or "" for number in range(40)]
+        self.assertEqual(kept[-1], "w" * 100_000)
+        self.assertEqual(kept[0], "w" * CUT_RESULT_CHARS + RESULT_CUT)
+        self.assertLess(sum(map(len, kept)), KEPT_RESULTS_BYTES + 40 * 300)
+
+
+class News(FleetCase):
+    def names(self, *told: str) -> list[str]:
+        return [record["name"] for record in self.fleet.news(told)]
+
+    def test_each_run_that_ended_is_given_once(self) -> None:
+        self.start("alpha")
+        self.assertEqual(self.names(), [])
+        self.end()
+        self.ended_run("beta", Outcome.FAILED)
+        self.assertEqual(self.names(), ["alpha", "beta"])
+        self.assertEqual(self.names(), [])
+
+    def test_one_that_is_told_otherwise_is_left_out_for_good(self) -> None:
+        self.ended_run("alpha")
+        self.ended_run("beta")
+        self.assertEqual(self.names("alpha"), ["beta"])
+        self.assertEqual(self.names(), [])
+
+    def test_who_is_started_anew_has_no_earlier_end_to_tell(self) -> None:
+        self.ended_run("alpha")
+        self.start("alpha")
+        self.assertEqual(self.names(), [])
+
+
 class Waiting(FleetCase):
     def waiting(
         self, name: str | None = "alpha", wait_s: float = 50.0, *, wait_for_all: bool = False
@@ -86,6 +124,15 @@ class Waiting(FleetCase):
         self.assertNoResult(answer)
         self.clock.advance(50)
         self.assertEqual(self.successResultOf(answer)["subagents"][0]["state"], "running")
+
+    def test_for_all_it_answers_once_the_last_has_ended(self) -> None:
+        self.start("alpha")
+        self.start("beta")
+        answer = self.waiting(None, wait_s=3600.0, wait_for_all=True)
+        self.source.turns[0].end(turn_end())
+        self.assertNoResult(answer)
+        self.source.turns[1].end(turn_end())
+        self.assertEqual(self.successResultOf(answer)["counts"]["running"], 0)
 
     def test_it_answers_at_the_deadline(self) -> None:
         self.start()

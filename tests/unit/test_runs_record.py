@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.records import Control, Outcome, Result, SignalKind, StopKind, StopReason
-from hivesub.runs.record import record
+from hivesub.runs.record import record, shown_result
 from hivesub.runs.run import Run
 from hivesub.turns.events import read_result
 from tests.support.runfakes import NOW, SECRET, FakeRedactor, init, said, session, turn_end, used
@@ -36,9 +37,11 @@ FIELDS = {
     "todo",
 }
 
+REDACT = FakeRedactor().redact
+
 
 def told(run: Run, seconds: float = 0.0, **options: Any) -> dict[str, Any]:
-    return record(run, seconds=seconds, redact=FakeRedactor().redact, **options)
+    return record(run, seconds=seconds, redact=REDACT, **options)
 
 
 def kept(text: str) -> Result:
@@ -46,8 +49,9 @@ def kept(text: str) -> Result:
     return read_result({"is_error": False, "result": text})
 
 
-def over(run: Run, kind: StopKind = StopKind.TURN_ENDED, **end: Any) -> Run:
+def over(run: Run, kind: StopKind = StopKind.TURN_ENDED, redact: Callable[[str], str] = REDACT, **end: Any) -> Run:
     run.turn_ended(run.turn or a_turn(), turn_end(**end))
+    run.said = shown_result(end.get("result"), redact)
     run.stop_reason = StopReason(kind=kind, message="why")
     run.ended_at = NOW + timedelta(seconds=9)
     return run
@@ -149,7 +153,8 @@ class TheTexts(SynchronousTestCase):
 
     def test_in_a_goal_run_the_last_turns_word_stands_until_this_one_says_something(self) -> None:
         run = run_of(goal="g", max_turns=5)
-        run.turn_ended(a_turn(), turn_end(result=said("of turn 1")))
+        run.turn_ended(a_turn(), turn_end())
+        run.said = "of turn 1"
         run.turn = a_turn()
         self.assertEqual(told(run, result=True)["result"], "of turn 1")
 
@@ -158,9 +163,12 @@ class TheTexts(SynchronousTestCase):
         self.assertEqual(told(run, result=True)["result"], "x" * 100_000 + " [cut at 100,000 characters]")
 
     def test_one_that_fits_once_its_secrets_are_replaced_does_not(self) -> None:
-        run = over(run_of(), result=kept("x" * 99_995 + "s" + SECRET * 2))
+        def gone(text: str) -> str:
+            return text.replace(SECRET, "")
+
+        run = over(run_of(), redact=gone, result=kept("x" * 99_995 + "s" + SECRET * 2))
         self.patch(run, "name", "short")
-        now = record(run, seconds=0.0, redact=lambda text: text.replace(SECRET, ""), result=True)
+        now = record(run, seconds=0.0, redact=gone, result=True)
         self.assertEqual(now["result"], "x" * 99_995 + "s")
 
     def test_a_secret_at_the_limit_goes_whole_and_the_limit_stays(self) -> None:
@@ -176,8 +184,8 @@ class TheTexts(SynchronousTestCase):
         self.assertTrue(now.endswith("x [cut at 100,000 characters]"), now[-60:])
 
     def test_a_text_that_grows_past_the_limit_by_what_is_put_in_is_cut_and_says_so(self) -> None:
-        run = over(run_of(), result=said("a" * 100_000))
-        now = record(run, seconds=0.0, redact=lambda text: text + "[redacted]", result=True)
+        run = over(run_of(), redact=lambda text: text + "[redacted]", result=said("a" * 100_000))
+        now = record(run, seconds=0.0, redact=str, result=True)
         self.assertEqual(now["result"], "a" * 100_000 + " [cut at 100,000 characters]")
 
     def test_secrets_are_replaced_in_stop_reason_result_and_report_path(self) -> None:
