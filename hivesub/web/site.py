@@ -12,7 +12,7 @@ from io import BytesIO
 from typing import Any, cast
 
 from twisted.internet.abstract import FileDescriptor
-from twisted.internet.interfaces import IDelayedCall, IReactorTime, ITCPTransport
+from twisted.internet.interfaces import IDelayedCall, IPushProducer, IReactorTime, ITCPTransport
 from twisted.internet.protocol import connectionDone
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -29,8 +29,11 @@ REQUEST_DEADLINE_S = 60.0
 _SIGNAL_TAIL = re.compile(r"(/signal/mcp/).*")
 # As long as a token, however it is spelled: a path that missed its route by a letter would still tell one.
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_%-]{32,}")
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 _NON_ASCII = re.compile(rb"[\x80-\xff]")
 _UNPRINTABLE = re.compile(r"[^!-~]")
+
+_log = Logger()
 
 
 def cut(transport: object) -> None:
@@ -54,6 +57,7 @@ class BoundedRequest(Request):
     defaultContentType = None
     body_bytes = 0
     too_large = False
+    _left = False
 
     def gotLength(self, length: int | None) -> None:
         self.content = BytesIO()
@@ -75,6 +79,13 @@ class BoundedRequest(Request):
     def requestReceived(self, command: bytes, path: bytes, version: bytes) -> None:
         """As twisted.web's, but a body is never parsed as a form: no route takes one, and a hostile one costs."""
         self.content.seek(0)
+        absolute = _ABSOLUTE.match(path)
+        if absolute is not None:
+            # As to a proxy, and to be served (RFC 9112, 3.2.2): what it names stands in for any `Host`.
+            self.requestHeaders.setRawHeaders(b"host", [absolute[1]])
+            path = path[absolute.end() :]
+            if not path.startswith(b"/"):
+                path = b"/" + path
         self.method, self.uri, self.clientproto = command, path, version
         self.path, _, query = path.partition(b"?")
         self.args = parse_qs(query, 1) if query else {}
@@ -91,6 +102,10 @@ class BoundedRequest(Request):
         except BaseException:
             self.processingFailed(Failure())
 
+    def connectionLost(self, reason: Failure) -> None:
+        self._left = True
+        super().connectionLost(reason)
+
     def close_after(self) -> None:
         """Have the connection end with this request's answer, and say so in it. To be called before the answer."""
         self.responseHeaders.setRawHeaders(b"Connection", [b"close"])
@@ -103,10 +118,10 @@ class BoundedRequest(Request):
 
     def processingFailed(self, reason: Failure) -> Failure:
         """Log it, and answer with a plain 500 when nothing has been said yet."""
-        self._log.failure("a request could not be answered", failure=reason)
+        _log.failure("a request could not be answered", failure=reason)
         if self.startedWriting:
             cut(self.transport)
-        elif not (self.finished or self._disconnected):
+        elif not (self.finished or self._left):
             body = b"internal error\n"
             self.setResponseCode(500)
             self.responseHeaders.setRawHeaders(b"Content-Type", [b"text/plain; charset=utf-8"])
@@ -127,7 +142,10 @@ class BoundedChannel(HTTPChannel):
 
     site: BoundedSite
 
-    _incomplete_since: float | None = None
+    # Since when a request is coming in, whose beginning is here and whose end is not.
+    _begun_s: float | None = None
+    _answering = False
+    _full = False
     _held: BoundedRequest | None = None
     _late_abort: IDelayedCall | None = None
 
@@ -140,49 +158,48 @@ class BoundedChannel(HTTPChannel):
     def _mid_request(self) -> bool:
         return bool(self.requests) and self.requests[-1].path is None
 
-    def _incomplete(self) -> bool:
-        """Whether a part of a request is here, be it of its first line. What waits while another is answered is none
-        yet: it is looked at after the answer.
-        """
-        return not self._handlingRequest and (bool(self._buffer) or self._mid_request())
-
-    def allContentReceived(self) -> None:
-        self._incomplete_since = None
-        super().allContentReceived()
-
     def dataReceived(self, data: bytes) -> None:
+        # What comes during an answer is kept by twisted.web, and comes here again after it.
+        if self._begun_s is None and not self._answering:
+            self._begun_s = self.site.reactor.seconds()
         super().dataReceived(data)
         # No timer per request: who sends nothing meets the idle timeout, who sends something passes here.
-        if not self._incomplete():
-            self._incomplete_since = None
-            return
-        now = self.site.reactor.seconds()
-        if self._incomplete_since is None:
-            self._incomplete_since = now
-        elif now - self._incomplete_since > self.site.request_deadline_s:
+        if self._begun_s is not None and self.site.reactor.seconds() - self._begun_s > self.site.request_deadline_s:
             cut(self.transport)
 
+    def allContentReceived(self) -> None:
+        # A next request whose beginning came in the same piece is timed from its next piece.
+        self._begun_s = None
+        self._answering = True
+        super().allContentReceived()
+
     def pauseProducing(self) -> None:
+        self._full = True
         super().pauseProducing()
         # Also while a request is answered, when twisted.web's would keep all that comes meanwhile.
-        self._networkProducer.pauseProducing()
+        cast(IPushProducer, self.transport).pauseProducing()
 
     def resumeProducing(self) -> None:
+        self._full = False
         super().resumeProducing()
-        self._networkProducer.resumeProducing()
+        cast(IPushProducer, self.transport).resumeProducing()
         held, self._held = self._held, None
         if held is not None:
-            super().requestDone(held)
+            self._done(held)
 
     def requestDone(self, request: HTTPRequest) -> None:
         """As twisted.web's, but the request after it waits while the transport is full: who sends requests and reads no
         answers would have them all in our memory.
         """
-        if self._waitingForTransport and self.persistent:
+        if self._full and self.persistent:
             self._held = cast(BoundedRequest, request)
             self.setTimeout(self.site.timeOut)
         else:
-            super().requestDone(request)
+            self._done(request)
+
+    def _done(self, request: HTTPRequest) -> None:
+        self._answering = False
+        super().requestDone(request)
 
     def flush(self) -> None:
         """Send what was written now, where the transport can, without another round of the reactor (60 µs, measured).

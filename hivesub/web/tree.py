@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from hivesub.interfaces import ISignalTarget, ITokens
     from hivesub.web.guard import Bearer, HostRule
 
-AGENT_PATH = b"/mcp"
-SIGNAL_PREFIX = b"/signal/mcp/"
 SIGNAL_SCOPE = {"path": "/signal/mcp", "raw_path": b"/signal/mcp"}
 """What the SDK is told of the path of a signal request: all but the token."""
 TARGET_KEY = "hivesub.target"
@@ -96,7 +94,11 @@ SIGN_IN_NAME = "register"
 HEALTHY = Plain(200, "ok")
 USE_POST = Plain(405, "method not allowed: use POST", {b"Allow": [b"POST"]})
 USE_GET = Plain(405, "method not allowed: use GET", {b"Allow": [b"GET, HEAD"]})
-TOO_LARGE = Plain(413, f"body too large: send at most {MAX_BODY_BYTES} bytes")
+TOO_LARGE = Plain(
+    413,
+    f"body too large: a whole request may have {MAX_BODY_BYTES} bytes, whatever its fields may hold. "
+    "Letters that JSON escapes as \\uXXXX take up to three times the bytes of UTF-8: send the text unescaped",
+)
 STOPPING = _Last(503, "the daemon is stopping: try again when it is back")
 UNAUTHORIZED = Plain(
     401,
@@ -209,11 +211,7 @@ class Tree:
 
 
 class _Entrance(Resource):
-    """Asks for Host and Origin before anything else, then finds the route.
-
-    Klein finds the routes (35 µs a request, measured); the two that every tool call takes are found here, by the same
-    methods.
-    """
+    """Asks for Host and Origin before anything else. Klein finds the route, of a path that is spelled plainly."""
 
     isLeaf = True
 
@@ -225,19 +223,12 @@ class _Entrance(Resource):
 
     def render(self, request: BoundedRequest) -> int:
         refusal = self._hosts.refusal(request.requestHeaders)
-        path = request.path
-        found: IResource
+        found: IResource = self._routes
         if self._tree.stopped:
             found = STOPPING
         elif refusal is not None:
             found = Plain(refusal.status, refusal.text)
-        elif path == AGENT_PATH:
-            found = self._tree.mcp(request)
-        elif _PLAIN_PATH.fullmatch(path) is None:
+        elif _PLAIN_PATH.fullmatch(request.path) is None:
             found = NOT_FOUND
-        elif path.startswith(SIGNAL_PREFIX) and path.count(b"/") == 3:
-            found = self._tree.signal(request, path[len(SIGNAL_PREFIX) :].decode("ascii"))
-        else:
-            found = self._routes
         found.render(request)
         return NOT_DONE_YET

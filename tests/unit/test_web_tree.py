@@ -1,5 +1,6 @@
 """The routes and the order of checks, by bytes over an in-memory transport: all that is answered without the SDK."""
 
+import json
 from typing import Any
 
 from twisted.internet.task import Clock
@@ -122,7 +123,9 @@ class NotFoundTests(TreeCase):
             b"/a%00b",
             b"*",
             b"mcp",
-            b"http://127.0.0.1:8787/mcp",
+            b"ftp://127.0.0.1:8787/mcp",
+            b"http://127.0.0.1:8787//mcp",
+            b"http:/mcp",
         )
         expected = self.ask(b"GET", b"/nothing")
         self.assertTrue(expected.startswith(b"HTTP/1.1 404 Not Found\r\n"))
@@ -221,18 +224,49 @@ class AgentRouteTests(TreeCase):
         body = b"x" * (MAX_BODY_BYTES + 1)
         self.assertEqual(self.status(b"POST", b"/mcp", HOST, body), 413)
 
+    def test_the_413_names_the_limit_and_what_would_fit(self) -> None:
+        body = json.dumps({"prompt": "\N{CYRILLIC SMALL LETTER ZHE}" * 1_000_000}).encode()
+        for path in (b"/mcp", b"/signal/mcp/" + LIVING.encode()):
+            answer = self.ask(b"POST", path, HOST, body)
+            self.assertIn(b"a whole request may have 4194304 bytes", answer)
+            self.assertIn(b"send the text unescaped", answer)
+
     def test_foreign_hosts_and_origins_are_refused_on_every_route(self) -> None:
         for path in (b"/mcp", b"/healthz", b"/", b"/metrics", b"/nothing", b"/signal/mcp/" + LIVING.encode()):
             self.assertEqual(self.status(b"POST", path, b"Host: evil.example\r\n"), 421, path)
             self.assertEqual(self.status(b"POST", path, HOST + b"Origin: http://evil\r\n"), 403, path)
             self.assertEqual(self.status(b"POST", path, b""), 421, path)
 
-    def test_klein_s_own_view_of_the_two_mcp_routes_is_the_same(self) -> None:
-        """The short way past Klein leads where Klein would."""
-        self.site.resource = self.tree.app.resource()
-        self.assertIn(b"Allow: POST", self.ask(b"GET", b"/mcp"))
-        self.assertIn(b"Allow: POST", self.ask(b"GET", b"/signal/mcp/" + LIVING.encode()))
-        self.assertEqual(self.status(b"GET", b"/signal/mcp/dead"), 404)
+
+class AbsoluteFormTests(TreeCase):
+    """`GET http://127.0.0.1:8787/healthz`, as a client writes it that takes us for a proxy."""
+
+    def test_it_is_served_as_the_path_in_it(self) -> None:
+        for target in (
+            b"http://127.0.0.1:8787/healthz",
+            b"HTTP://LOCALHOST:8787/healthz",
+            b"http://[::1]:8787/healthz?x=1",
+            b"https://localhost:8787/healthz",
+        ):
+            self.assertEqual(self.status(b"GET", target), 200, target)
+        for target in (b"http://127.0.0.1:8787", b"http://127.0.0.1:8787?x=1", b"http://127.0.0.1:8787/"):
+            self.assertTrue(self.ask(b"GET", target).endswith(b"the page"), target)
+        self.assertEqual(self.status(b"GET", b"http://127.0.0.1:8787/mcp"), 405)
+        self.assertEqual(self.status(b"GET", b"http://127.0.0.1:8787/signal/mcp/" + LIVING.encode()), 405)
+
+    def test_its_authority_is_asked_and_the_host_header_is_not(self) -> None:
+        for foreign in (b"http://evil.example/mcp", b"http://127.0.0.1:8787@evil.example/mcp", b"http:///mcp"):
+            self.assertEqual(self.status(b"POST", foreign), 421, foreign)
+        for headers in (b"", b"Host: evil.example\r\n", HOST + HOST):
+            self.assertEqual(self.status(b"GET", b"http://127.0.0.1:8787/healthz", headers), 200, headers)
+
+    def test_its_origin_is_asked_too(self) -> None:
+        answer = self.status(b"POST", b"http://127.0.0.1:8787/mcp", HOST + b"Origin: http://evil\r\n")
+        self.assertEqual(answer, 403)
+
+    def test_a_dead_token_in_it_is_the_plain_404(self) -> None:
+        nothing = self.ask(b"GET", b"/nothing")
+        self.assertEqual(self.ask(b"POST", b"http://127.0.0.1:8787/signal/mcp/dead"), nothing)
 
 
 class HealthTests(TreeCase):
