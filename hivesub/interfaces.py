@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     )
     from hivesub.shapes import OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, Todo
 
+# What `web` puts into the ASGI scope of a request for `tools`, which find it as `ctx.request.scope`.
+STREAMED_KEY = "hivesub.streamed"
+"""There when the answer is an event stream, so that progress notifications reach the client."""
+SENT_ARGUMENTS_KEY = "hivesub.sent_arguments"
+"""A call's arguments as they were sent, when half a surrogate pair is in them: the SDK's are mended."""
+
 
 class ITurn(Interface):
     """One claude process, from spawn to exit."""

@@ -146,7 +146,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         config_dir=config_dir(settings.environ),
         new_session_id=_new_uuid,
     )
-    agent = McpApp(subagent_server(fleet, tools))
+    agent = McpApp(subagent_server(fleet, tools), long_calls={"status": "wait_s"})
     control = McpApp(control_server())
     operator_view = OperatorView(
         fleet.runs, tally=announcer.tally, clock=reactor, redact=redactor.redact, max_running=settings.max_running

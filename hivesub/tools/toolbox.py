@@ -21,6 +21,7 @@ from twisted.logger import Logger
 
 from hivesub import __version__
 from hivesub.errors import HivesubError
+from hivesub.interfaces import SENT_ARGUMENTS_KEY
 from hivesub.tools.arguments import Arguments, input_schema, read, shown
 from hivesub.wording import valid_text
 
@@ -121,7 +122,7 @@ def tool_server(
                 message=f"Unknown tool: {shown(params.name)}. The tools here are {', '.join(by_name)}.",
             )
         wants_record = bool(params.meta) and dict(params.meta or {}).get(RECORD_KEY) is True
-        return await answer(tool, ctx, params.arguments, wants_record=wants_record, news=news)
+        return await answer(tool, ctx, _sent(ctx, params.arguments), wants_record=wants_record, news=news)
 
     hint = CacheHint(ttl_ms=_LIST_TTL_MS)
     server: Server[Any] = Server(
@@ -140,6 +141,11 @@ def tool_server(
     # The default middleware opens an OpenTelemetry span a request, which nobody here exports.
     server.middleware.clear()
     return server
+
+
+def _sent(ctx: ServerRequestContext[Any, Any], arguments: Mapping[str, Any] | None) -> Any:
+    """The arguments as the client sent them, also where its JSON had to be mended for the SDK."""
+    return arguments if ctx.request is None else ctx.request.scope.get(SENT_ARGUMENTS_KEY, arguments)
 
 
 async def answer(

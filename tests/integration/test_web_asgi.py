@@ -151,6 +151,26 @@ async def test_a_client_that_never_reads_is_cut_off_after_a_while() -> None:
 
 
 @on_the_loop
+async def test_a_stream_that_is_merely_quiet_is_not_cut_off() -> None:
+    clock = Clock()
+    go_on = asyncio.Event()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send(START)
+        await send(piece(b"first"))
+        await go_on.wait()
+        await send(piece(b"second", False))
+
+    async with served(resource(app, clock=clock, stall_s=30)) as port, connected(port) as client:
+        client.request("GET", "/", port)
+        await client.head()
+        assert await client.piece() == b"first"
+        clock.advance(3600)
+        go_on.set()
+        assert await client.piece() == b"second"
+
+
+@on_the_loop
 async def test_a_waiting_receive_hears_that_the_client_left() -> None:
     heard = asyncio.get_running_loop().create_future()
     waiting = asyncio.Event()

@@ -20,13 +20,15 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from zope.interface import implementer
 
-from hivesub.interfaces import ISignalTarget, ITokens
+from hivesub.interfaces import SENT_ARGUMENTS_KEY, STREAMED_KEY, ISignalTarget, ITokens
 from hivesub.records import SignalKind
+from hivesub.tools.subagent import subagent_server
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.mcp import McpApp
 from hivesub.web.site import MAX_BODY_BYTES
 from hivesub.web.tree import TARGET_KEY, Tree
 from tests.integration.web_server import Client, connected, on_the_loop, served, twisted
+from tests.toolfakes import FakeFleet
 
 TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6"
 JSON = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
@@ -67,14 +69,15 @@ class OneToken:
 class Daemon:
     """Two servers with one tool each (`wait` too for the agent), in a tree on a port."""
 
-    def __init__(self, bearer: Bearer | None = None) -> None:
+    def __init__(self, bearer: Bearer | None = None, agent: Server[Any] | None = None) -> None:
         self.target = FakeTarget()
         self.waits: list[Deferred[None]] = []
         self.waiting = asyncio.Event()
         self.let_go = asyncio.Event()
         self.scopes: list[dict[str, Any]] = []
         self.hosts = HostRule()
-        self.agent = McpApp(Server("agent", on_list_tools=self._tools, on_call_tool=self._agent_call))
+        own: Server[Any] = Server("agent", on_list_tools=self._tools, on_call_tool=self._agent_call)
+        self.agent = McpApp(agent or own, long_calls={"wait": "wait_s"})
         self.control = McpApp(Server("control", on_list_tools=self._tools, on_call_tool=self._control_call))
         self.tree = Tree(
             agent=self.agent,
@@ -111,6 +114,7 @@ class Daemon:
             wait: Deferred[None] = Deferred()
             self.waits.append(wait)
             self.waiting.set()
+            await ctx.session.report_progress(1, message="waiting")
             try:
                 await wait.asFuture(asyncio.get_running_loop())
             finally:
@@ -143,10 +147,14 @@ async def mcp_client(url: str, era: str, **headers: str) -> AsyncIterator[McpCli
             yield client
 
 
-def call(tool: str, arguments: dict[str, Any] | None = None, modern: bool = False) -> bytes:
-    params: dict[str, Any] = {"name": tool, "arguments": arguments or {}}
+def call(
+    tool: str, arguments: dict[str, Any] | None = None, modern: bool = False, token: str | int | None = None
+) -> bytes:
+    params: dict[str, Any] = {"name": tool, "arguments": arguments or {}, "_meta": {}}
+    if token is not None:
+        params["_meta"]["progressToken"] = token
     if modern:
-        params["_meta"] = {
+        params["_meta"] |= {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientInfo": {"name": "bytes", "version": "0"},
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -258,6 +266,166 @@ async def test_a_stop_lets_go_of_a_waiting_tool(modern: bool) -> None:
         assert (await client.answer())[0] == 503
         await daemon.let_go.wait()
         await gone(daemon)
+
+
+LONG = {"wait_s": 60}
+
+
+def event(piece: bytes) -> dict[str, Any]:
+    """What the one event in a piece of a stream carries."""
+    [line] = [line for line in piece.decode().splitlines() if line.startswith("data: ")]
+    message: dict[str, Any] = json.loads(line.removeprefix("data: "))
+    return message
+
+
+@asynccontextmanager
+async def waited_for(daemon: Daemon, modern: bool) -> AsyncIterator[Client]:
+    """A client whose long call has been answered with a stream, and its first event."""
+    async with connected(daemon.port) as client:
+        headers = modern_headers("wait") if modern else JSON
+        client.request("POST", "/mcp", daemon.port, call("wait", LONG, modern, "t-1"), headers)
+        status, sent = await client.head()
+        assert (status, sent["content-type"].partition(";")[0]) == (200, "text/event-stream")
+        progress = event(await client.piece())
+        assert progress["method"] == "notifications/progress"
+        assert progress["params"] == {"progressToken": "t-1", "progress": 1, "message": "waiting"}
+        assert not daemon.waits[0].called
+        assert daemon.scopes[0][STREAMED_KEY] is True
+        yield client
+
+
+@pytest.mark.parametrize("modern", [False, True])
+@on_the_loop
+async def test_progress_of_a_long_call_comes_as_an_event_at_once_and_its_answer_as_the_last(modern: bool) -> None:
+    async with Daemon().running() as daemon, waited_for(daemon, modern) as client:
+        daemon.waits[0].callback(None)
+        answer = event(await client.piece())
+        assert (answer["id"], json.loads(answer["result"]["content"][0]["text"])) == (1, LONG)
+        assert await client.piece() == b""
+        client.request("POST", "/mcp", daemon.port, call("echo"), JSON)
+        assert (await client.answer())[0] == 200
+
+
+@ERAS
+@on_the_loop
+async def test_the_sdk_s_own_client_hears_of_progress(era: str) -> None:
+    heard: list[Any] = []
+
+    async def progressed(*report: Any) -> None:
+        heard.append(report)
+        daemon.waits[0].callback(None)
+
+    async with Daemon().running() as daemon, mcp_client(daemon.url("/mcp"), era) as client:
+        result = await client.call_tool("wait", LONG, progress_callback=progressed)
+    assert json.loads(_said(result)) == LONG
+    assert heard == [(1, None, "waiting")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "token", "accept"),
+    [
+        (LONG, None, "application/json, text/event-stream"),
+        ({"wait_s": 0}, 1, "application/json, text/event-stream"),
+        ({"wait_s": None}, 1, "application/json, text/event-stream"),
+        ({"x": '"wait_s"'}, 1, "application/json, text/event-stream"),
+        (LONG | {"x": "y" * 70_000}, 1, "application/json, text/event-stream"),
+        (LONG, 1, "application/json"),
+    ],
+    ids=["no token", "zero", "null", "not given", "a large body", "a client that accepts no stream"],
+)
+@pytest.mark.parametrize("modern", [False, True])
+@on_the_loop
+async def test_any_other_call_is_answered_with_json(
+    arguments: dict[str, Any], token: int | None, accept: str, modern: bool
+) -> None:
+    async with Daemon().running() as daemon, connected(daemon.port) as client:
+        headers = (modern_headers("wait") if modern else JSON).replace("application/json, text/event-stream", accept)
+        client.request("POST", "/mcp", daemon.port, call("wait", arguments, modern, token), headers)
+        await daemon.waiting.wait()
+        daemon.waits[0].callback(None)
+        status, sent, body = await client.answer()
+        assert (status, sent["content-type"]) == (200, "application/json")
+        assert json.loads(json.loads(body)["result"]["content"][0]["text"]) == arguments
+        assert STREAMED_KEY not in daemon.scopes[0]
+
+
+@pytest.mark.parametrize("modern", [False, True])
+@on_the_loop
+async def test_a_client_that_leaves_its_stream_leaves_nothing_behind(modern: bool) -> None:
+    async with Daemon().running() as daemon:
+        async with waited_for(daemon, modern):
+            before = daemon.tree.in_flight
+        await daemon.let_go.wait()
+        await gone(daemon)
+        assert (before, daemon.waits[0].called) == (1, True)
+
+
+@pytest.mark.parametrize("modern", [False, True])
+@on_the_loop
+async def test_a_stop_cuts_a_stream_off_and_lets_its_tool_go(modern: bool) -> None:
+    daemon = Daemon()
+    async with daemon.running(), waited_for(daemon, modern) as client:
+        daemon.tree.stop()
+        # Not ended, which would pass for whole.
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError, ValueError)):
+            while await client.piece():
+                pass
+        await daemon.let_go.wait()
+        await gone(daemon)
+
+
+@pytest.mark.parametrize("raw", [b"a\\ud83d", b"a\xed\xa0\xbd", b"\\\\\\udE00", b"\\ude00\\ud83d"])
+@pytest.mark.parametrize("modern", [False, True])
+@on_the_loop
+async def test_half_a_surrogate_pair_in_an_argument_gets_as_far_as_the_tool(raw: bytes, modern: bool) -> None:
+    async with Daemon().running() as daemon, connected(daemon.port) as client:
+        body = call("echo", {"x": "PLACE \U0001f600"}, modern).replace(b"PLACE", raw)
+        client.request("POST", "/mcp", daemon.port, body, modern_headers("echo") if modern else JSON)
+        status, _, answer = await client.answer()
+        assert (status, "result" in json.loads(answer)) == (200, True)
+        [scope] = daemon.scopes
+        assert scope[SENT_ARGUMENTS_KEY] == json.loads(body)["params"]["arguments"]
+
+
+@pytest.mark.parametrize("modern", [False, True])
+@on_the_loop
+async def test_half_a_surrogate_pair_is_a_tool_error_that_names_the_field(modern: bool) -> None:
+    fleet = FakeFleet()
+    async with Daemon(agent=subagent_server(fleet)).running() as daemon, connected(daemon.port) as client:
+        arguments = {"name": "alpha", "prompt": "do it"}
+        for field, value in (("prompt", "ab\ud83d"), ("goal", "\ude00"), ("dir", "/\ud83d"), ("a\ud83d", 1)):
+            body = call("start", {**arguments, field: value}, modern)
+            client.request("POST", "/mcp", daemon.port, body, modern_headers("start") if modern else JSON)
+            status, _, answer = await client.answer()
+            result = json.loads(answer)["result"]
+            assert (status, result["isError"]) == (200, True)
+            text = result["content"][0]["text"]
+            assert text.startswith("start error: ")
+            assert (field if field.isascii() else "a\\ud83d") in text
+        assert fleet.calls == []
+
+
+@pytest.mark.parametrize("raw", [b"\\ud83d\\ude00", b"\\\\ud83d", b"\xed\x95\x9c", b"\\ufffd"])
+@pytest.mark.parametrize("modern", [False, True])
+@on_the_loop
+async def test_a_text_without_half_a_pair_is_left_as_it_is(raw: bytes, modern: bool) -> None:
+    async with Daemon().running() as daemon, connected(daemon.port) as client:
+        body = call("echo", {"x": "PLACE"}, modern).replace(b"PLACE", raw)
+        client.request("POST", "/mcp", daemon.port, body, modern_headers("echo") if modern else JSON)
+        _, _, answer = await client.answer()
+        arguments = json.loads(body)["params"]["arguments"]
+        assert json.loads(json.loads(answer)["result"]["content"][0]["text"]) == arguments
+        assert SENT_ARGUMENTS_KEY not in daemon.scopes[0]
+
+
+@on_the_loop
+async def test_half_a_surrogate_pair_elsewhere_is_still_no_json_to_the_handshake_era() -> None:
+    async with Daemon().running() as daemon, connected(daemon.port) as client:
+        for place in (b'"id": 1', b'"method": "tools/call"', b'"name": "echo"'):
+            body = call("echo", {"x": "y"}).replace(place, place.partition(b":")[0] + b': "\\ud83d"')
+            client.request("POST", "/mcp", daemon.port, body, JSON)
+            assert (await client.answer())[0] == 400
+        assert daemon.scopes == []
 
 
 @pytest.mark.parametrize(
