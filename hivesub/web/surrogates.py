@@ -10,34 +10,27 @@ import json
 import re
 from typing import Any
 
-# All escapes, so that none is taken for one that begins with an escaped backslash; and the three bytes of half a pair,
-# which are no UTF-8. What group 1 matches stays.
-_ESCAPES = re.compile(
-    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u(?![dD][89a-fA-F])|\\[^u])"
-    rb"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf][\x80-\xbf]"
-)
+from hivesub.wording import valid_text
+
+# As its three bytes, which are no UTF-8.
+_UNESCAPED = re.compile(rb"\xed[\xa0-\xbf]")
 
 
 def mended(body: bytes) -> tuple[bytes, Any] | None:
-    """For a tool call with half a pair in its arguments: the body with U+FFFD in place of each, as long as before, and
-    the arguments as they were sent. None for any other body.
+    """For a tool call with half a pair in its arguments: a body with U+FFFD in place of each half, and the arguments as
+    they were sent. None for any other body.
     """
-    if b"\\ud" not in body and b"\\uD" not in body and b"\xed" not in body:
-        return None
-    whole = _ESCAPES.sub(_replacement, body)
-    if whole == body:
+    if b"\\ud" not in body and b"\\uD" not in body and _UNESCAPED.search(body) is None:
         return None
     try:
         request = json.loads(body)
+        text = json.dumps(request, ensure_ascii=False, separators=(",", ":"))
+        whole = valid_text(text)
+        if whole == text:
+            return None
         arguments = request["params"].pop("arguments")
         # An id, a method or a name that would have to be mended is left to the SDK to refuse.
         json.dumps(request, ensure_ascii=False).encode()
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
-    return whole, arguments
-
-
-def _replacement(found: re.Match[bytes]) -> bytes:
-    if found[1] is not None:
-        return found[0]
-    return b"\\ufffd" if found[0].startswith(b"\\") else b"\xef\xbf\xbd"
+    return whole.encode(), arguments
