@@ -23,6 +23,7 @@ from twisted.web.server import Request, Site
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_DISCARD_BYTES = 64 * 1024 * 1024
+MAX_AHEAD_BYTES = 16 * 1024
 IDLE_TIMEOUT_S = 60.0
 REQUEST_DEADLINE_S = 60.0
 
@@ -137,7 +138,8 @@ class BoundedRequest(Request):
 
 class BoundedChannel(HTTPChannel):
     """One connection. A request has to be whole `request_deadline_s` after its beginning, however its bytes dribble; of
-    requests sent ahead, the next is answered once the client has taken most of the answer before.
+    requests sent ahead, the next is answered once the client has taken the answers before, and no more are read than
+    `MAX_AHEAD_BYTES` and what one read brings.
     """
 
     site: BoundedSite
@@ -146,6 +148,9 @@ class BoundedChannel(HTTPChannel):
     _begun_s: float | None = None
     _answering = False
     _full = False
+    # What twisted.web keeps of requests that came before the answer to this one; the rest of its own piece not counted.
+    _ahead_bytes = 0
+    _replaying = False
     _held: BoundedRequest | None = None
     _late_abort: IDelayedCall | None = None
 
@@ -160,12 +165,19 @@ class BoundedChannel(HTTPChannel):
 
     def dataReceived(self, data: bytes) -> None:
         # What comes during an answer is kept by twisted.web, and comes here again after it.
+        if self._answering or self._replaying:
+            self._ahead_bytes += len(data)
         if self._begun_s is None and not self._answering:
             self._begun_s = self.site.reactor.seconds()
         super().dataReceived(data)
+        if self._crowded():
+            cast(IPushProducer, self.transport).pauseProducing()
         # No timer per request: who sends nothing meets the idle timeout, who sends something passes here.
         if self._begun_s is not None and self.site.reactor.seconds() - self._begun_s > self.site.request_deadline_s:
             cut(self.transport)
+
+    def _crowded(self) -> bool:
+        return self._answering and self._ahead_bytes > MAX_AHEAD_BYTES
 
     def allContentReceived(self) -> None:
         # A next request whose beginning came in the same piece is timed from its next piece.
@@ -182,10 +194,11 @@ class BoundedChannel(HTTPChannel):
     def resumeProducing(self) -> None:
         self._full = False
         super().resumeProducing()
-        cast(IPushProducer, self.transport).resumeProducing()
         held, self._held = self._held, None
         if held is not None:
             self._done(held)
+        elif not self._crowded():
+            cast(IPushProducer, self.transport).resumeProducing()
 
     def requestDone(self, request: HTTPRequest) -> None:
         """As twisted.web's, but the request after it waits while the transport is full: who sends requests and reads no
@@ -198,8 +211,10 @@ class BoundedChannel(HTTPChannel):
             self._done(request)
 
     def _done(self, request: HTTPRequest) -> None:
-        self._answering = False
+        # Lets the transport read on, and hands back all that was sent ahead.
+        self._answering, self._ahead_bytes, self._replaying = False, 0, True
         super().requestDone(request)
+        self._replaying = False
 
     def flush(self) -> None:
         """Send what was written now, where the transport can, without another round of the reactor (60 µs, measured).

@@ -271,6 +271,24 @@ class SentAheadTests(SiteCase):
         self.assertEqual(transport.producerState, "producing")
         seen.requests[0].finish()
 
+    def test_no_more_is_read_ahead_however_many_are_answered(self) -> None:
+        seen = Seen(held=True)
+        channel, transport = self.connect(seen)
+        some = post(b"x" * 100) * 300
+        taken = 0
+        for answered in range(200):
+            while transport.producerState == "producing" and taken < 20:
+                channel.dataReceived(some)
+                taken += 1
+            # The transport is full, and has room again.
+            channel.pauseProducing()
+            channel.resumeProducing()
+            seen.requests[answered].finish()
+        self.assertLessEqual(taken, 3)
+        while seen.requests[-1].finished == 0:
+            seen.requests[-1].finish()
+        self.assertEqual((len(seen.bodies), transport.producerState), (taken * 300, "producing"))
+
     def test_who_never_reads_is_cut_off(self) -> None:
         seen = Seen(held=True)
         channel, transport = self.connect(seen, idle_timeout_s=60)
