@@ -155,7 +155,7 @@ async def test_bad_arguments_are_a_tool_error_and_never_reach_the_fleet(mode: st
 
 
 async def test_half_a_surrogate_pair_is_a_tool_error_that_says_where() -> None:
-    """By the newer era's client: the older one's writes no such JSON."""
+    """In the newer era; the older one's transport refuses such a body as no JSON."""
     fleet, bad = FakeFleet(), {"name": "alpha", "prompt": "ab\ud83d"}
     result: CallToolResult = await using(subagent_server(fleet), "auto", called("start", bad))
     assert text_of(result).startswith("start error: prompt: is no valid Unicode text: half of a surrogate pair at ")

@@ -28,7 +28,7 @@ from hivesub.web.mcp import McpApp
 from hivesub.web.site import MAX_BODY_BYTES
 from hivesub.web.tree import TARGET_KEY, Tree
 from tests.integration.web_server import Client, connected, on_the_loop, served, twisted
-from tests.toolfakes import FakeFleet
+from tests.support.toolfakes import FakeFleet
 
 TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6"
 JSON = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
@@ -391,7 +391,7 @@ async def test_half_a_surrogate_pair_in_an_argument_gets_as_far_as_the_tool(raw:
 @on_the_loop
 async def test_half_a_surrogate_pair_is_a_tool_error_that_names_the_field(modern: bool) -> None:
     fleet = FakeFleet()
-    async with Daemon(agent=subagent_server(fleet)).running() as daemon, connected(daemon.port) as client:
+    async with Daemon(agent=subagent_server(fleet, ("Read",))).running() as daemon, connected(daemon.port) as client:
         arguments = {"name": "alpha", "prompt": "do it"}
         for field, value in (("prompt", "ab\ud83d"), ("goal", "\ude00"), ("dir", "/\ud83d"), ("a\ud83d", 1)):
             body = call("start", {**arguments, field: value}, modern)
