@@ -6,13 +6,15 @@ Owns how they are described, and which request each makes. What they mean is the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from hivesub.interfaces import IFleet
+from hivesub.interfaces import STREAMED_KEY, IFleet
+from hivesub.shapes import StatusAnswer
 from hivesub.tools import texts
 from hivesub.tools.arguments import ContinueArguments, InterruptArguments, StartArguments, StatusArguments
 from hivesub.tools.toolbox import Answer, Tool, settled, tool_server
@@ -51,6 +53,12 @@ Stop a subagent's run now: its process and all that it started are ended, no fur
 be cut off in the middle. The session is kept: `continue` resumes it. Only for a running one."""
 
 
+SILENT_S = 50.0
+"""How long a call may wait that is answered with nothing in between."""
+PROGRESS_S = 10.0
+PROGRESS_CHARS = 1000
+
+
 def subagent_server(fleet: IFleet, built_ins: Sequence[str]) -> Server[Any]:
     """The server of `/mcp`.
 
@@ -75,10 +83,15 @@ def subagent_tools(fleet: IFleet, built_ins: Sequence[str]) -> tuple[Tool, ...]:
         return Answer(texts.continue_text(made), made)
 
     async def status(ctx: ServerRequestContext[Any, Any], given: StatusArguments) -> Answer:
-        found = await settled(
-            fleet.status(given.name, wait_s=given.wait_s, wait_for_all=given.wait_for == "all", result=given.result)
-        )
-        return Answer(texts.status_text(found), found)
+        request: Any = ctx.request
+        if request is not None and request.scope.get(STREAMED_KEY):
+            found = await _with_progress(ctx, fleet, given)
+            return Answer(texts.status_text(found), found)
+        clock = asyncio.get_running_loop()
+        began_at = clock.time()
+        found = await _found(fleet, given, min(given.wait_s, SILENT_S))
+        cut_short = given.wait_s > SILENT_S and clock.time() - began_at >= SILENT_S
+        return Answer(texts.status_text(found, ask_again=cut_short), found)
 
     async def interrupt(ctx: ServerRequestContext[Any, Any], given: InterruptArguments) -> Answer:
         ended = await settled(fleet.interrupt(given.name))
@@ -119,6 +132,27 @@ def subagent_tools(fleet: IFleet, built_ins: Sequence[str]) -> tuple[Tool, ...]:
             idempotent=True,
         ),
     )
+
+
+def _found(fleet: IFleet, given: StatusArguments, wait_s: float) -> Awaitable[StatusAnswer]:
+    wanted = fleet.status(given.name, wait_s=wait_s, wait_for_all=given.wait_for == "all", result=given.result)
+    return settled(wanted)
+
+
+async def _with_progress(ctx: ServerRequestContext[Any, Any], fleet: IFleet, given: StatusArguments) -> StatusAnswer:
+    """The answer of a call that is answered by a stream, with a word of how things stand until it comes: a client gives
+    a call up that is silent for a minute (measured, claude 2.1.332).
+    """
+    waiting = asyncio.ensure_future(_found(fleet, given, given.wait_s))
+    passed_s = 0.0
+    try:
+        while not (await asyncio.wait([waiting], timeout=PROGRESS_S))[0]:
+            passed_s += PROGRESS_S
+            now = await settled(fleet.status(given.name, wait_s=0.0, wait_for_all=False, result=False))
+            await ctx.session.report_progress(passed_s, given.wait_s, texts.status_text(now)[:PROGRESS_CHARS])
+        return waiting.result()
+    finally:
+        waiting.cancel()
 
 
 def _abilities(built_ins: Sequence[str]) -> str:

@@ -35,6 +35,7 @@ _OTHER_MESSAGES = 5
 _NEWS_NAMES = 20
 
 _BY_ITSELF = "It works by itself: go on with other work. `status` with `wait_s` 3600 waits for its end."
+_ASK_AGAIN = "Nothing has ended within 50 s, the longest that this client can wait in one call: ask again."
 _NOT_TAKEN_UP = "Claude has not said yet that it resumed the session: `status` will show whether it could."
 # Claude connects to its signal route before it keeps a session: one killed before that leaves none (measured, 2.1.332).
 _NEXT_UNBORN = "Claude had hardly begun: where `continue` finds no session to resume, `start` it anew."
@@ -79,15 +80,19 @@ def interrupt_text(answer: RunAnswer) -> str:
     )
 
 
-def status_text(answer: StatusAnswer) -> str:
-    """The text of `status`: all that is known of one subagent, or a line for each of several after a line of counts."""
+def status_text(answer: StatusAnswer, *, ask_again: bool = False) -> str:
+    """The text of `status`: all that is known of one subagent, or a line for each of several after a line of counts.
+
+    :param ask_again: the wait that was asked for was cut short.
+    """
     records = answer["subagents"]
+    more = [_ASK_AGAIN] if ask_again else []
     if "counts" not in answer and len(records) == 1:
-        return _with_results([_whole(records[0])], records)
+        return _with_results([_whole(records[0]), *more], records)
     if not records:
         return "No subagent has been started yet; `start` makes one."
     counts = answer.get("counts") or Counter(str(record["state"]) for record in records)
-    return _with_results([_counts(counts, len(records)), *map(_line, records)], records)
+    return _with_results([_counts(counts, len(records)), *map(_line, records), *more], records)
 
 
 def news_text(records: Sequence[Record]) -> str:
