@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from hivesub.shapes import OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, Todo
 
 # What `web` puts into the ASGI scope of a request for `tools`, which find it as `ctx.request.scope`.
+TARGET_KEY = "hivesub.target"
+"""The `ISignalTarget` that the token of a signal URL stands for."""
 STREAMED_KEY = "hivesub.streamed"
 """There when the answer is an event stream, so that progress notifications reach the client."""
 SENT_ARGUMENTS_KEY = "hivesub.sent_arguments"

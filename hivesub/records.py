@@ -11,6 +11,9 @@ from pathlib import Path
 
 from attrs import evolve, field, fields, frozen
 
+CONTROL_SERVER = "subagent_control"
+"""The name of the signal route's MCP server in every subagent's config; nobody else may bear it."""
+
 DEFAULT_MAX_TURNS = 5
 """The turns of a goal that was given without `max_turns`."""
 

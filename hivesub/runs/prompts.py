@@ -7,7 +7,9 @@ that tries to speak as the harness, stays clearly apart from what the harness sa
 
 from __future__ import annotations
 
-SIGNAL_TOOLS = ("mcp__subagent_control__goal_reached", "mcp__subagent_control__need_help")
+from hivesub.records import CONTROL_SERVER, SignalKind
+
+SIGNAL_TOOLS = tuple(f"mcp__{CONTROL_SERVER}__{kind}" for kind in (SignalKind.GOAL_REACHED, SignalKind.NEED_HELP))
 """The two signal tools, as claude names them to the model (measured, claude 2.1.332)."""
 
 

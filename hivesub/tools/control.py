@@ -12,17 +12,14 @@ from typing import Any
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from hivesub.interfaces import ISignalTarget
-from hivesub.records import SignalKind
+from hivesub.interfaces import TARGET_KEY, ISignalTarget
+from hivesub.records import CONTROL_SERVER, SignalKind
 from hivesub.shapes import SignalAnswer
 from hivesub.tools.arguments import GoalReachedArguments, NeedHelpArguments
 from hivesub.tools.toolbox import Answer, Tool, tool_server
 from hivesub.wording import valid_text
 
-NAME = "subagent_control"
 TITLE = "Report to the agent that started you"
-TARGET_KEY = "hivesub.target"
-"""The key of the ASGI scope that holds the request's `ISignalTarget`."""
 
 INSTRUCTIONS = """\
 Two ways to report to the agent that started you: `goal_reached` and `need_help`. After either, end your turn: no \
@@ -41,7 +38,7 @@ what you can find out or decide yourself."""
 
 def control_server() -> Server[Any]:
     """The server of `/signal/mcp/<token>`, the same for all tokens."""
-    return tool_server(NAME, title=TITLE, instructions=INSTRUCTIONS, tools=control_tools())
+    return tool_server(CONTROL_SERVER, title=TITLE, instructions=INSTRUCTIONS, tools=control_tools())
 
 
 def control_tools() -> tuple[Tool, ...]:

@@ -19,11 +19,9 @@ from attrs import field, frozen
 from twisted.logger import Logger
 
 from hivesub.errors import ConfigError, SpawnError
+from hivesub.records import CONTROL_SERVER
 from hivesub.redaction.detection import server_secrets, url_secrets
 from hivesub.system.dirs import make_private_dir
-
-CONTROL_SERVER = "subagent_control"
-"""The name of the signal route in every subagent's config; nobody else may bear it."""
 
 SHARED_KEY = "availableToSubagents"
 

@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from hivesub.interfaces import ITurn
-from hivesub.records import Control, Outcome
+from hivesub.records import CONTROL_SERVER, Control, Outcome
 from hivesub.turns.activity import Activity
 from hivesub.turns.outcome import broken, judge
 from hivesub.turns.pipes import let_go
@@ -41,7 +41,6 @@ DRAIN_TICKS = 10
 """How many ticks output may go on to arrive after the exit: a grandchild can write for ever."""
 REQUEST_S = 1.0
 """How long the end waits for requests that came by this turn's URL before the exit was seen."""
-CONTROL_SERVER = "subagent_control"
 
 
 @implementer(ITurn)

@@ -18,6 +18,7 @@ from twisted.web.resource import IResource, Resource
 from twisted.web.server import NOT_DONE_YET
 from werkzeug.exceptions import HTTPException
 
+from hivesub.interfaces import TARGET_KEY
 from hivesub.web.asgi import ASGIApp, ASGIResource
 from hivesub.web.site import MAX_BODY_BYTES, BoundedRequest
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 SIGNAL_SCOPE = {"path": "/signal/mcp", "raw_path": b"/signal/mcp"}
 """What the SDK is told of the path of a signal request: all but the token."""
-TARGET_KEY = "hivesub.target"
 
 # Every route is made of these letters alone, so no spelling but the plain one leads anywhere.
 _PLAIN_PATH = re.compile(rb"(/[A-Za-z0-9._~-]+)+|/")

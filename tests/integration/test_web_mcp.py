@@ -20,13 +20,13 @@ from twisted.internet import reactor
 from twisted.internet.defer import CancelledError, Deferred
 from zope.interface import implementer
 
-from hivesub.interfaces import SENT_ARGUMENTS_KEY, STREAMED_KEY, ISignalTarget, ITokens
+from hivesub.interfaces import SENT_ARGUMENTS_KEY, STREAMED_KEY, TARGET_KEY, ISignalTarget, ITokens
 from hivesub.records import SignalKind
 from hivesub.tools.subagent import subagent_server
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.mcp import McpApp
 from hivesub.web.site import MAX_BODY_BYTES
-from hivesub.web.tree import TARGET_KEY, Tree
+from hivesub.web.tree import Tree
 from tests.integration.web_server import Client, connected, on_the_loop, served, twisted
 from tests.support.toolfakes import FakeFleet
 

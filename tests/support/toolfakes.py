@@ -9,10 +9,9 @@ from typing import Any
 from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
-from hivesub.interfaces import IFleet, ISignalTarget
+from hivesub.interfaces import TARGET_KEY, IFleet, ISignalTarget
 from hivesub.records import ContinueRequest, SignalKind, StartRequest
 from hivesub.shapes import Record
-from hivesub.tools.control import TARGET_KEY
 
 SESSION = "123e4567-e89b-12d3-a456-426614174000"
 OLD_SESSION = "00000000-e89b-12d3-a456-426614174000"

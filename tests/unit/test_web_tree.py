@@ -10,12 +10,12 @@ from twisted.web.resource import IResource, Resource
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
-from hivesub.interfaces import ISignalTarget, ITokens
+from hivesub.interfaces import TARGET_KEY, ISignalTarget, ITokens
 from hivesub.records import SignalKind
 from hivesub.tools import control
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.site import MAX_BODY_BYTES, BoundedSite
-from hivesub.web.tree import TARGET_KEY, Plain, Tree
+from hivesub.web.tree import Plain, Tree
 
 HOST = b"Host: 127.0.0.1:8787\r\n"
 LIVING = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6"
