@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         TurnEnd,
         TurnSpec,
     )
-    from hivesub.shapes import OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, Todo
+    from hivesub.shapes import OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, TaskState, Todo
 
 # What `web` puts into the ASGI scope of a request for `tools`, which find it as `ctx.request.scope`.
 TARGET_KEY = "hivesub.target"
@@ -140,11 +140,23 @@ class IFleet(Interface):
     def interrupt(name: str) -> Deferred[RunAnswer]:
         """Stop a run: `{"subagent": record, "escalated": bool}`."""
 
-    def news(told: Iterable[str]) -> list[Record]:
-        """The runs that have ended since the agent was last told of ends; each is given once.
+    def news(told: Iterable[str]) -> Deferred[list[Record]]:
+        """The runs that have ended since the agent last heard of ends; each is given once.
 
-        :param told: names whose end the agent is being told of otherwise, which are left out.
+        :param told: names whose end the agent hears of otherwise at this moment, which are left out.
         """
+
+    def as_task(name: str) -> TaskState | None:
+        """The run that goes on as a task, which it stays; None where none goes on."""
+
+    def task_state(task_id: str) -> TaskState | None:
+        """How a task stands; None where no run is known that is one of this id."""
+
+    def told_by_task(task_id: str) -> None:
+        """Note that the agent has heard of the end of this task's run."""
+
+    def cancel_task(task_id: str) -> None:
+        """Begin an interrupt of a task's run. Does nothing where it has ended."""
 
 
 class IOperatorView(Interface):
@@ -169,6 +181,18 @@ class IOutbox(Interface):
         :param todo: the whole JSON object.
         :param changed: called at each change of what became of it (the worst of all sinks).
         """
+
+
+class IHeard(Interface):
+    """Of which ends an agent has heard, by the ids of their todos; shared with what else reports ends to it, such as
+    the plugin's hook.
+    """
+
+    def note(todo_id: str) -> None:
+        """The agent has heard of this end. Never blocks, never raises."""
+
+    def ids() -> Deferred[frozenset[str]]:
+        """Those that are noted, by whomever. Never fails; without what cannot be read within a second."""
 
 
 class IReport(Interface):

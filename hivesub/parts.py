@@ -23,6 +23,7 @@ from hivesub.runs.signals import Tokens
 from hivesub.runs.views import OperatorView
 from hivesub.system.appendfile import DaemonThreads
 from hivesub.system.descriptors import descriptor_limit
+from hivesub.todos.heard import Heard
 from hivesub.todos.outbox import Outbox
 from hivesub.todos.sinks import make_sink
 from hivesub.todos.store import TodoStore
@@ -145,6 +146,8 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         max_running=settings.max_running,
         config_dir=config_dir(settings.environ),
         new_session_id=_new_uuid,
+        new_task_id=lambda: secrets.token_urlsafe(24),
+        heard=Heard([todo for todo in settings.todos if not isinstance(todo, str)], reactor, threads),
     )
     agent = McpApp(subagent_server(fleet, tools), long_calls={"status": "wait_s"})
     control = McpApp(control_server())

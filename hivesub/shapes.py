@@ -110,6 +110,18 @@ class SignalAnswer(TypedDict):
     note: Annotated[str, "what else the subagent should know, such as that a path was dropped"]
 
 
+class TaskState(TypedDict):
+    """A run as a client sees it that was answered with a task. `announcement`: title and body of the run's todo, None
+    until the end is announced.
+    """
+
+    id: str
+    record: Record
+    created_at: str
+    updated_at: str
+    announcement: str | None
+
+
 class Todo(TypedDict):
     """The one message that the daemon pushes when a run ends."""
 

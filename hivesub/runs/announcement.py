@@ -99,12 +99,13 @@ class Announcer:
 
     def _todo(self, run: Run, recorded: Callable[[], Record]) -> Todo:
         try:
-            return self._built(recorded())
+            return self._built(run, recorded())
         except Exception as error:
-            return self._built(minimal_record(run, error))
+            return self._built(run, minimal_record(run, error))
 
-    def _built(self, record: Record) -> Todo:
-        return build_todo(record, todo_id=self._new_id(), created_at=self._now(), redact=self._redact)
+    def _built(self, run: Run, record: Record) -> Todo:
+        run.todo_id = self._new_id()
+        return build_todo(record, todo_id=run.todo_id, created_at=self._now(), redact=self._redact)
 
     def give_up_reports(self) -> None:
         """Wait for no append any longer: the todos that wait for one go out, and say so."""

@@ -28,7 +28,9 @@ from hivesub.runs.plan import check_session_free, continue_error, is_miss, plan_
 from hivesub.runs.requestkeys import RequestKeys, check_same, digest_of
 from hivesub.runs.roster import REMEMBERED, KeptCall, Roster
 from hivesub.runs.views import Views
+from hivesub.todos.todo import announcement
 from hivesub.waiters import Waiters
+from hivesub.wording import rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -37,13 +39,14 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IReactorTime
 
-    from hivesub.interfaces import IRedactor, ITurnSpawner
+    from hivesub.interfaces import IHeard, IRedactor, ITurnSpawner
     from hivesub.records import ContinueRequest, RunRequest, StartRequest
     from hivesub.runs.announcement import Announcer
     from hivesub.runs.roster import Subagent
     from hivesub.runs.run import Run
-    from hivesub.shapes import Beside, Record, RunAnswer, StatusAnswer
+    from hivesub.shapes import Beside, Record, RunAnswer, StatusAnswer, TaskState
 
+INTERRUPTED = "interrupted by the agent"
 INTERRUPT_S = 9.5
 """How long `interrupt` waits for the child to go: its answer comes within 10 s."""
 
@@ -55,6 +58,8 @@ class Fleet:
     :param tools: what each subagent is given, never empty.
     :param config_dir: where claude keeps its sessions, for the error of a miss.
     :param new_session_id: gives a fresh UUID as text.
+    :param new_task_id: gives a fresh id that cannot be guessed.
+    :param heard: where it is kept of which ends the agent has heard.
     """
 
     log = Logger()
@@ -72,6 +77,8 @@ class Fleet:
         max_running: int,
         config_dir: str,
         new_session_id: Callable[[], str],
+        new_task_id: Callable[[], str],
+        heard: IHeard,
     ) -> None:
         self._source = source
         self._clock = clock
@@ -85,6 +92,9 @@ class Fleet:
         self._max_running = max_running
         self._config_dir = config_dir
         self._new_session_id = new_session_id
+        self._new_task_id = new_task_id
+        self._heard = heard
+        self._tasks: dict[str, Run] = {}
         self._roster = Roster()
         self._active: dict[str, ActiveRun] = {}
         self._ended = Waiters(clock)
@@ -172,18 +182,71 @@ class Fleet:
             )
         deadline = self._clock.seconds() + INTERRUPT_S
         over = active.over(within_s=INTERRUPT_S)
-        active.interrupt("interrupted by the agent")
+        active.interrupt(INTERRUPTED)
         await over
         if not run.over:
             raise StillRunning(f"{name} has not ended yet: {active.why_not_over()}. Ask `status` again")
         await active.swept(max(0.0, deadline - self._clock.seconds()))
         return {"subagent": self._views.record(run), "escalated": run.escalated}
 
-    def news(self, told: Iterable[str]) -> list[Record]:
+    # What the agent has heard of.
+
+    def news(self, told: Iterable[str]) -> Deferred[list[Record]]:
+        return Deferred.fromCoroutine(self._take_news(tuple(told)))
+
+    async def _take_news(self, told: tuple[str, ...]) -> list[Record]:
         news, self._news = self._news, {}
         for name in told:
-            news.pop(name, None)
-        return [self._views.record(run, goal_limit=0) for run in news.values()]
+            if name in news:
+                self._note_told(news.pop(name))
+        heard = await self._heard.ids() if news else frozenset()
+        fresh = [run for run in news.values() if run.todo_id not in heard]
+        for run in fresh:
+            self._note_told(run)
+        return [self._views.record(run, goal_limit=0) for run in fresh]
+
+    def _note_told(self, run: Run) -> None:
+        self._news.pop(run.name, None)
+        run.heard = True
+        if run.todo_id is not None:
+            self._heard.note(run.todo_id)
+
+    def as_task(self, name: str) -> TaskState | None:
+        known = self._roster.get(name)
+        if known is None or known.run.over:
+            return None
+        run = known.run
+        if run.task_id is None:
+            run.task_id = self._new_task_id()
+            self._tasks[run.task_id] = run
+            over = [task_id for task_id, other in self._tasks.items() if other.over]
+            for old in over[:-REMEMBERED]:
+                del self._tasks[old]
+        return self.task_state(run.task_id)
+
+    def task_state(self, task_id: str) -> TaskState | None:
+        run = self._tasks.get(task_id)
+        if run is None:
+            return None
+        record = self._views.record(run)
+        return {
+            "id": task_id,
+            "record": record,
+            "created_at": record["started_at"],
+            "updated_at": record["ended_at"] or rfc3339(self._now()),
+            "announcement": announcement(record, self._redact) if run.announced else None,
+        }
+
+    def told_by_task(self, task_id: str) -> None:
+        run = self._tasks.get(task_id)
+        if run is not None and self._news.get(run.name) is run:
+            self._note_told(run)
+
+    def cancel_task(self, task_id: str) -> None:
+        run = self._tasks.get(task_id)
+        active = self._active.get(run.name) if run is not None else None
+        if active is not None and active.run is run:
+            active.interrupt(INTERRUPTED)
 
     # Admission.
 
@@ -285,10 +348,16 @@ class Fleet:
         announcing.addErrback(
             lambda failure: self.log.failure("{name}: its end was not announced", failure, name=run.name)
         )
-        announcing.addCallback(lambda _: self._ended.fire())
+        announcing.addCallback(lambda _: self._announced(run))
         # Last: an end that cannot be counted is told all the same.
         self._tally.todo_moved(old, TodoState.PENDING)
         self._tally.run_ended(run.stop_reason)
+
+    def _announced(self, run: Run) -> None:
+        run.announced = True
+        if run.heard and run.todo_id is not None:
+            self._heard.note(run.todo_id)
+        self._ended.fire()
 
     # For those who look at all.
 

@@ -52,6 +52,8 @@ class Run:
     `missed`: claude found no session to resume, and the call that asked for it had been answered or given up;
     `before_miss`: what the name is continued from then, None where nothing was known of it.
     `said`: what the subagent said last, redacted and cut.
+    `task_id`: of the task that it is to a client, None where it is none. `todo_id`: of the todo of its end.
+    `announced`: the end has been announced. `heard`: the agent has heard of it.
     `spent_usd`: the least that the run has cost, whatever of it is not known (`cost_unknown`).
     """
 
@@ -89,6 +91,10 @@ class Run:
     missed: bool = False
     before_miss: Run | None = None
     todo: TodoState = TodoState.NONE
+    todo_id: str | None = None
+    task_id: str | None = None
+    announced: bool = False
+    heard: bool = False
     history: History = Factory(History)
 
     @property

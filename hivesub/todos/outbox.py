@@ -26,7 +26,7 @@ from hivesub.records import TodoState
 from hivesub.shapes import Todo
 from hivesub.system.appendfile import InThread
 from hivesub.todos.backoff import Backoff
-from hivesub.todos.disk import InOrder
+from hivesub.todos.inorder import InOrder
 from hivesub.todos.lane import Lane
 from hivesub.todos.sinks import Attempt, ISink, Verdict
 from hivesub.todos.store import Kept, TodoStore

@@ -27,7 +27,7 @@ from hivesub.errors import AppendError, ConfigError
 from hivesub.shapes import Todo
 from hivesub.system.appendfile import InThread, append_whole
 from hivesub.todos.backoff import retry_after_s
-from hivesub.todos.disk import InOrder
+from hivesub.todos.inorder import InOrder
 from hivesub.todos.todo import todo_bytes
 
 TIMEOUT_S = 30.0

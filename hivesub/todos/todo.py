@@ -30,15 +30,30 @@ def build_todo(record: Record, *, todo_id: str, created_at: datetime, redact: Ca
     :param record: as `status` tells it; a `result` in it (what the subagent said) is left out.
     :param redact: replaces the daemon's secrets in every text.
     """
-    told: Record = _clean({key: value for key, value in record.items() if key != "result"}, redact)
+    told = _shown(record, redact)
     return {
         "id": todo_id,
         "kind": KIND,
-        "title": f"subagent {told['name']} {title_words(told)}",
+        "title": _title(told),
         "body": _body(told),
         "subagent": told,
         "created_at": rfc3339(created_at),
     }
+
+
+def announcement(record: Record, redact: Callable[[str], str]) -> str:
+    """What the todo of a run says, title and body."""
+    told = _shown(record, redact)
+    return f"{_title(told)}\n{_body(told)}"
+
+
+def _shown(record: Record, redact: Callable[[str], str]) -> Record:
+    shown: Record = _clean({key: value for key, value in record.items() if key != "result"}, redact)
+    return shown
+
+
+def _title(record: Record) -> str:
+    return f"subagent {record['name']} {title_words(record)}"
 
 
 def todo_bytes(todo: Todo) -> bytes:

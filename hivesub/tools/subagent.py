@@ -14,9 +14,10 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
 from hivesub.interfaces import STREAMED_KEY, IFleet
-from hivesub.shapes import StatusAnswer
+from hivesub.shapes import Record, StatusAnswer, TaskState
 from hivesub.tools import texts
 from hivesub.tools.arguments import ContinueArguments, InterruptArguments, StartArguments, StatusArguments
+from hivesub.tools.tasks import add_methods, declared
 from hivesub.tools.toolbox import Answer, Tool, settled, tool_server
 
 NAME = "subagent"
@@ -65,22 +66,29 @@ def subagent_server(fleet: IFleet, built_ins: Sequence[str]) -> Server[Any]:
     :param built_ins: the tools that each subagent is given.
     """
 
-    def news(record: Mapping[str, object]) -> str:
-        return texts.news_text(fleet.news(texts.ended_names(record)))
+    async def news(record: Mapping[str, object]) -> str:
+        ended: list[Record] = await settled(fleet.news(texts.ended_names(record)))
+        return texts.news_text(ended)
 
-    return tool_server(NAME, title=TITLE, instructions=INSTRUCTIONS, tools=subagent_tools(fleet, built_ins), news=news)
+    tools = subagent_tools(fleet, built_ins)
+    server = tool_server(NAME, title=TITLE, instructions=INSTRUCTIONS, tools=tools, news=news)
+    add_methods(server, fleet)
+    return server
 
 
 def subagent_tools(fleet: IFleet, built_ins: Sequence[str]) -> tuple[Tool, ...]:
     """The four tools. A call that its client gives up cancels the fleet's Deferred: the run goes on."""
 
+    def task_of(given: StartArguments | ContinueArguments) -> TaskState | None:
+        return fleet.as_task(given.name)
+
     async def start(ctx: ServerRequestContext[Any, Any], given: StartArguments) -> Answer:
         made = await settled(fleet.start(given.request()))
-        return Answer(texts.start_text(made), made)
+        return Answer(texts.start_text(made, notified=declared(ctx)), made)
 
     async def resume(ctx: ServerRequestContext[Any, Any], given: ContinueArguments) -> Answer:
         made = await settled(fleet.resume(given.request()))
-        return Answer(texts.continue_text(made), made)
+        return Answer(texts.continue_text(made, notified=declared(ctx)), made)
 
     async def status(ctx: ServerRequestContext[Any, Any], given: StatusArguments) -> Answer:
         request: Any = ctx.request
@@ -104,6 +112,7 @@ def subagent_tools(fleet: IFleet, built_ins: Sequence[str]) -> tuple[Tool, ...]:
             description=START.format(has=_abilities(built_ins), how_to_hear=HOW_TO_HEAR),
             arguments=StartArguments,
             call=start,
+            task_of=task_of,
         ),
         Tool(
             name="continue",
@@ -111,6 +120,7 @@ def subagent_tools(fleet: IFleet, built_ins: Sequence[str]) -> tuple[Tool, ...]:
             description=CONTINUE,
             arguments=ContinueArguments,
             call=resume,
+            task_of=task_of,
         ),
         Tool(
             name="status",

@@ -34,21 +34,28 @@ _OTHER_MESSAGE_CHARS = 500
 _OTHER_MESSAGES = 5
 _NEWS_NAMES = 20
 
-_BY_ITSELF = "It works by itself: go on with other work. `status` with `wait_s` 3600 waits for its end."
+_BY_ITSELF = "It works by itself: go on with other work."
+_NOTIFIED = "You are notified when the run ends: do not poll."
+_ASK = "`status` with `wait_s` 3600 waits for its end."
 _ASK_AGAIN = "Nothing has ended within 50 s, the longest that this client can wait in one call: ask again."
 _NOT_TAKEN_UP = "Claude has not said yet that it resumed the session: `status` will show whether it could."
 # Claude connects to its signal route before it keeps a session: one killed before that leaves none (measured, 2.1.332).
 _NEXT_UNBORN = "Claude had hardly begun: where `continue` finds no session to resume, `start` it anew."
 
 
-def start_text(answer: RunAnswer) -> str:
-    """The text of `start`'s answer."""
+def start_text(answer: RunAnswer, *, notified: bool = False) -> str:
+    """The text of `start`'s answer.
+
+    :param notified: the agent hears of the end without asking.
+    """
     record = answer["subagent"]
-    return _fit(_sentences(_begun(record, "started"), _replaced(answer), _BY_ITSELF if _runs(record) else ""))
+    return _fit(_sentences(_begun(record, "started"), _replaced(answer), _how_to_hear(record, notified)))
 
 
-def continue_text(answer: RunAnswer) -> str:
-    """The text of `continue`'s answer. Says first where the previous turn was killed: its work may be cut off."""
+def continue_text(answer: RunAnswer, *, notified: bool = False) -> str:
+    """The text of `continue`'s answer, as `start_text`. Says first where the previous turn was killed: its work may be
+    cut off.
+    """
     record, signal = answer["subagent"], answer.get("previous_signal")
     taken_up = answer.get("under_way", True)
     return _fit(
@@ -59,7 +66,7 @@ def continue_text(answer: RunAnswer) -> str:
             if signal
             else "",
             "" if taken_up else _NOT_TAKEN_UP,
-            _BY_ITSELF if _runs(record) else "",
+            _how_to_hear(record, notified),
         )
     )
 
@@ -167,6 +174,10 @@ def _begun(record: Record, verb: str) -> str:
         f"{record['name']}: {verb} ({session}) in {_stop(_cut(visible(record['dir']), 1000))}",
         f"{turn} toward its goal." if turn else "A single turn, without a goal.",
     )
+
+
+def _how_to_hear(record: Record, notified: bool) -> str:
+    return f"{_BY_ITSELF} {_NOTIFIED if notified else _ASK}" if _runs(record) else ""
 
 
 def _replaced(answer: RunAnswer) -> str:

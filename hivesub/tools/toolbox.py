@@ -22,7 +22,9 @@ from twisted.logger import Logger
 from hivesub import __version__
 from hivesub.errors import HivesubError
 from hivesub.interfaces import SENT_ARGUMENTS_KEY
+from hivesub.shapes import TaskState
 from hivesub.tools.arguments import Arguments, input_schema, read, shown
+from hivesub.tools.tasks import created, declared
 from hivesub.wording import valid_text
 
 _log = Logger()
@@ -55,7 +57,8 @@ class Tool:
 
     `arguments`: the model that gives the schema and the check. `call`: takes the SDK's context of the request and the
     arguments as the model read them. It raises `HivesubError` to refuse. `lenient`: makes of what was sent what can be
-    read, for a tool whose call must not be lost over a field of it.
+    read, for a tool whose call must not be lost over a field of it. `task_of`: gives the task that a call of these
+    arguments has begun, for a client that takes tasks.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Tool:
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
+    task_of: Callable[[Any], TaskState | None] | None = None
 
     def definition(self) -> types.Tool:
         """The tool as `tools/list` has it. None acts on more than this daemon's own sessions: none is open-world."""
@@ -91,13 +95,17 @@ class Tool:
         return read(self.arguments, given if self.lenient is None else self.lenient(given or {}))
 
 
+async def _no_news(record: Mapping[str, object]) -> str:
+    return ""
+
+
 def tool_server(
     name: str,
     *,
     title: str,
     instructions: str,
     tools: Sequence[Tool],
-    news: Callable[[Mapping[str, object]], str] = lambda record: "",
+    news: Callable[[Mapping[str, object]], Awaitable[str]] = _no_news,
 ) -> Server[Any]:
     """A server of these tools, for the SDK's transports.
 
@@ -154,7 +162,7 @@ async def answer(
     arguments: Mapping[str, Any] | None,
     *,
     wants_record: bool = False,
-    news: Callable[[Mapping[str, object]], str] = lambda record: "",
+    news: Callable[[Mapping[str, object]], Awaitable[str]] = _no_news,
 ) -> dict[str, Any]:
     """A `CallToolResult` on the wire's own names. Cancelling it cancels the call; a run that it started goes on.
 
@@ -162,7 +170,8 @@ async def answer(
     2.1.332), so it is there only where the call asks for the record.
     """
     try:
-        made = await tool.call(ctx, tool.read(arguments))
+        given = tool.read(arguments)
+        made = await tool.call(ctx, given)
     except HivesubError as error:
         return refusal(tool.name, str(error))
     except CancelledError:
@@ -171,9 +180,12 @@ async def answer(
     except Exception:
         _log.failure("the tool {tool} failed", tool=tool.name)
         return refusal(tool.name, INTERNAL_ERROR)
+    state = tool.task_of(given) if tool.task_of is not None and declared(ctx) else None
+    if state is not None:
+        return created(state, made.text)
     if wants_record:
         return _result(made.text, {"structuredContent": made.record, "isError": False})
-    return _result("\n".join(filter(None, (made.text, news(made.record)))), {"isError": False})
+    return _result("\n".join(filter(None, (made.text, await news(made.record)))), {"isError": False})
 
 
 def refusal(tool: str, why: str) -> dict[str, Any]:

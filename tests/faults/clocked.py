@@ -22,7 +22,7 @@ from hivesub.turns.command import Wrappers
 from hivesub.turns.mcpconfig import Servers
 from hivesub.turns.program import KNOWN, Program
 from hivesub.turns.spawner import TurnSpawner
-from tests.support.runfakes import FakeOutbox, FakeReport, session
+from tests.support.runfakes import FakeHeard, FakeOutbox, FakeReport, session
 
 TOOLS = ("Read", "Write")
 
@@ -91,6 +91,8 @@ class ClockedCase(SynchronousTestCase):
             max_running=16,
             config_dir="/home/op/.claude",
             new_session_id=self.new_session_id,
+            new_task_id=lambda: "task",
+            heard=FakeHeard(),
         )
 
     def now(self) -> datetime:

@@ -18,7 +18,17 @@ from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
 from hivesub.shapes import Record
 from hivesub.testing import FakeTurn, FakeTurnSpawner
-from tests.support.runfakes import CONFIG_DIR, NOW, TOOLS, FakeOutbox, FakeRedactor, FakeReport, session, used
+from tests.support.runfakes import (
+    CONFIG_DIR,
+    NOW,
+    TOOLS,
+    FakeHeard,
+    FakeOutbox,
+    FakeRedactor,
+    FakeReport,
+    session,
+    used,
+)
 
 Key = tuple[str, str]
 """A run: its name and the time it was started at, of which no two are the same here."""
@@ -144,6 +154,8 @@ class Hive:
             max_running=cap,
             config_dir=CONFIG_DIR,
             new_session_id=self.new_session_id,
+            new_task_id=lambda: "task",
+            heard=FakeHeard(),
         )
 
     def now(self) -> datetime:

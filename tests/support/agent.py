@@ -32,12 +32,19 @@ class Agent:
         self.texts: list[str] = []
         """The texts of all answers so far, for a model to read."""
 
-    async def post(self, method: str, params: dict[str, Any]) -> tuple[int, bytes]:
-        """One request; status and body of the response."""
+    async def post(
+        self, method: str, params: dict[str, Any], *, meta: dict[str, Any] | None = None
+    ) -> tuple[int, bytes]:
+        """One request; status and body of the response. It asks for the record, as no model does.
+
+        :param meta: more keys of `_meta`; they win over these.
+        """
         meta = {
             "io.modelcontextprotocol/protocolVersion": PROTOCOL,
             "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
             "io.modelcontextprotocol/clientCapabilities": {},
+            "hivesub/record": True,
+            **(meta or {}),
         }
         headers = {
             "Content-Type": "application/json",
@@ -45,8 +52,9 @@ class Agent:
             "MCP-Protocol-Version": PROTOCOL,
             "Mcp-Method": method,
         }
-        if "name" in params:
-            headers["Mcp-Name"] = params["name"]
+        named = params.get("name", params.get("taskId"))
+        if isinstance(named, str):
+            headers["Mcp-Name"] = named
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}

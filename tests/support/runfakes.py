@@ -4,6 +4,7 @@ keep what they are given.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,7 +15,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from hivesub.interfaces import IOutbox, IRedactor, IReport
+from hivesub.interfaces import IHeard, IOutbox, IRedactor, IReport
 from hivesub.records import (
     ContinueRequest,
     Init,
@@ -126,6 +127,21 @@ class FakeOutbox:
         self._told.append("todo")
 
 
+@implementer(IHeard)
+class FakeHeard:
+    """Keeps what is noted; `elsewhere`: ids that others have noted."""
+
+    def __init__(self) -> None:
+        self.noted: list[str] = []
+        self.elsewhere: set[str] = set()
+
+    def note(self, todo_id: str) -> None:
+        self.noted.append(todo_id)
+
+    def ids(self) -> Deferred[frozenset[str]]:
+        return succeed(frozenset(self.elsewhere))
+
+
 class FleetCase(SynchronousTestCase):
     """A fleet in a directory of its own. `told`: the order in which reports and todos came."""
 
@@ -140,6 +156,8 @@ class FleetCase(SynchronousTestCase):
         self.dir = Path(self.mktemp()).resolve()
         self.dir.mkdir()
         self.made = 0
+        self.heard = FakeHeard()
+        self.task_numbers = itertools.count(1)
         redactor = FakeRedactor()
         self.fleet = Fleet(
             source=self.source,
@@ -158,6 +176,8 @@ class FleetCase(SynchronousTestCase):
             max_running=self.max_running,
             config_dir=CONFIG_DIR,
             new_session_id=self.new_session_id,
+            new_task_id=lambda: f"task-{next(self.task_numbers)}",
+            heard=self.heard,
         )
 
     def now(self) -> datetime:

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from zope.interface import implementer
 
 from hivesub.interfaces import TARGET_KEY, IFleet, ISignalTarget
 from hivesub.records import ContinueRequest, SignalKind, StartRequest
-from hivesub.shapes import Record
+from hivesub.shapes import Record, TaskState
 
 SESSION = "123e4567-e89b-12d3-a456-426614174000"
 OLD_SESSION = "00000000-e89b-12d3-a456-426614174000"
@@ -71,6 +71,10 @@ class FakeFleet:
     def __init__(self, **answers: Deferred[Record]) -> None:
         self.answers = answers
         self.calls: list[tuple[Any, ...]] = []
+        self.told: list[list[str]] = []
+        self.ended: list[Record] = []
+        self.tasks: dict[str, TaskState] = {}
+        self.cancelled: list[str] = []
 
     def start(self, request: StartRequest) -> Deferred[Record]:
         self.calls.append(("start", request))
@@ -84,9 +88,21 @@ class FakeFleet:
         self.calls.append(("status", name, wait_s, wait_for_all, result))
         return self.answers["status"]
 
-    def news(self, told: Iterable[str]) -> list[Record]:
-        self.calls.append(("news", list(told)))
-        return []
+    def news(self, told: Iterable[str]) -> Deferred[list[Record]]:
+        self.told.append(list(told))
+        return succeed(self.ended)
+
+    def as_task(self, name: str) -> TaskState | None:
+        return self.tasks.get(name)
+
+    def task_state(self, task_id: str) -> TaskState | None:
+        return next((state for state in self.tasks.values() if state["id"] == task_id), None)
+
+    def told_by_task(self, task_id: str) -> None:
+        self.told.append([task_id])
+
+    def cancel_task(self, task_id: str) -> None:
+        self.cancelled.append(task_id)
 
     def interrupt(self, name: str) -> Deferred[Record]:
         self.calls.append(("interrupt", name))

@@ -71,7 +71,7 @@ class WhatIsKeptOfResults(FleetCase):
 
 class News(FleetCase):
     def names(self, *told: str) -> list[str]:
-        return [record["name"] for record in self.fleet.news(told)]
+        return [record["name"] for record in self.successResultOf(self.fleet.news(told))]
 
     def test_each_run_that_ended_is_given_once(self) -> None:
         self.start("alpha")
@@ -87,10 +87,96 @@ class News(FleetCase):
         self.assertEqual(self.names("alpha"), ["beta"])
         self.assertEqual(self.names(), [])
 
+    def test_what_is_given_is_noted_for_others_and_what_others_noted_is_not_given(self) -> None:
+        self.ended_run("alpha")
+        self.ended_run("beta")
+        self.ended_run("gamma")
+        self.heard.elsewhere = {"todo-2"}
+        self.assertEqual(self.names("gamma"), ["alpha"])
+        self.assertEqual(sorted(self.heard.noted), ["todo-1", "todo-3"])
+
+    def test_an_end_that_is_heard_of_before_its_todo_is_made_is_noted_with_it(self) -> None:
+        self.report.hold = True
+        self.start("alpha", report_file="r.md")
+        self.end()
+        self.assertEqual(self.names("alpha"), [])
+        self.assertEqual(self.heard.noted, [])
+        self.report.held[0].callback(None)
+        self.assertEqual(self.heard.noted, ["todo-1"])
+
     def test_who_is_started_anew_has_no_earlier_end_to_tell(self) -> None:
         self.ended_run("alpha")
         self.start("alpha")
         self.assertEqual(self.names(), [])
+
+
+class Tasks(FleetCase):
+    def test_a_run_that_goes_on_is_one_task_until_its_end_is_announced(self) -> None:
+        self.start("alpha", goal="g")
+        task = self.fleet.as_task("alpha")
+        assert task is not None
+        self.assertEqual((task["id"], task["announcement"], task["record"]["state"]), ("task-1", None, "running"))
+        self.assertEqual((self.fleet.as_task("alpha") or {})["id"], "task-1")
+        self.turn.signalled(SignalKind.GOAL_REACHED, "done", None)
+        self.report.hold = True
+        self.end()
+        ended = self.fleet.task_state("task-1")
+        assert ended is not None
+        self.assertIn(
+            "subagent alpha reports its goal reached (self-reported, not verified)", ended["announcement"] or ""
+        )
+
+    def test_it_is_not_complete_before_the_report_is_written(self) -> None:
+        self.report.hold = True
+        self.start("alpha", report_file="r.md")
+        self.fleet.as_task("alpha")
+        self.end()
+        self.assertIsNone((self.fleet.task_state("task-1") or {})["announcement"])
+        self.report.held[0].callback(None)
+        self.assertIsNotNone((self.fleet.task_state("task-1") or {})["announcement"])
+
+    def test_it_stays_the_run_that_it_was_when_the_name_goes_on(self) -> None:
+        self.start("alpha")
+        self.fleet.as_task("alpha")
+        self.end()
+        self.start("alpha")
+        self.assertEqual((self.fleet.as_task("alpha") or {})["id"], "task-2")
+        self.assertIsNotNone((self.fleet.task_state("task-1") or {})["announcement"])
+        self.assertIsNone((self.fleet.task_state("task-2") or {})["announcement"])
+
+    def test_an_end_that_a_task_reported_is_no_news_and_is_noted(self) -> None:
+        self.start("alpha")
+        self.fleet.as_task("alpha")
+        self.end()
+        self.fleet.told_by_task("task-1")
+        self.fleet.told_by_task("task-1")
+        self.assertEqual(self.successResultOf(self.fleet.news(())), [])
+        self.assertEqual(self.heard.noted, ["todo-1"])
+
+    def test_to_cancel_is_to_interrupt_once(self) -> None:
+        self.start("alpha")
+        self.fleet.as_task("alpha")
+        self.fleet.cancel_task("task-1")
+        self.fleet.cancel_task("task-1")
+        self.assertEqual(self.turn.stopped, ["interrupted by the agent"])
+        self.end(Outcome.KILLED, signal="SIGINT")
+        self.fleet.cancel_task("task-1")
+
+    def test_to_cancel_an_earlier_run_leaves_the_name_alone(self) -> None:
+        self.start("alpha")
+        self.fleet.as_task("alpha")
+        self.end()
+        self.start("alpha")
+        self.fleet.cancel_task("task-1")
+        self.assertEqual(self.turn.stopped, [])
+
+    def test_ids_that_are_not_known_are_none(self) -> None:
+        self.ended_run("alpha")
+        self.assertIsNone(self.fleet.as_task("alpha"))
+        self.assertIsNone(self.fleet.as_task("nobody"))
+        self.assertIsNone(self.fleet.task_state("task-9"))
+        self.fleet.told_by_task("task-9")
+        self.fleet.cancel_task("task-9")
 
 
 class Waiting(FleetCase):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from twisted.internet.defer import CancelledError, Deferred
@@ -29,7 +30,7 @@ class AnswerTests(SynchronousTestCase):
             arguments=StatusArguments,
             call=call,
         )
-        context: Any = None
+        context: Any = SimpleNamespace(session=SimpleNamespace(client_capabilities=None))
         return self.successResultOf(Deferred.fromCoroutine(answer(tool, context, arguments, **kwargs)))
 
     def test_an_answer_is_text_alone(self) -> None:
@@ -46,7 +47,7 @@ class AnswerTests(SynchronousTestCase):
     def test_news_come_last_and_not_with_a_record(self) -> None:
         asked: list[Any] = []
 
-        def news(record: Any) -> str:
+        async def news(record: Any) -> str:
             asked.append(record)
             return "Ended meanwhile: beta."
 

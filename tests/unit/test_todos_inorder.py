@@ -9,7 +9,7 @@ from attrs import define, field
 from twisted.internet.defer import CancelledError, Deferred, fail, maybeDeferred
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.todos.disk import AT_ONCE, InOrder
+from hivesub.todos.inorder import AT_ONCE, InOrder
 
 
 @define
