@@ -13,13 +13,19 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from hivesub.records import SignalKind, State, StopKind
+from hivesub.records import Outcome, SignalKind, State, StopKind
 
 UNVERIFIED = "self-reported, not verified"
 """What every surface adds to `goal_reached`."""
 
 KILLED = "killed mid-turn, not finished"
 """What every surface calls a killed turn."""
+
+CUT = "was cut off by claude, not finished"
+"""What every surface calls a turn that claude broke off by itself."""
+
+GOING_ON = frozenset({State.RUNNING, State.WAITING})
+"""The states of a run that is not over."""
 
 NEVER_REACHED = "the goal was never reported reached, and the work stopped where it had got to"
 
@@ -90,7 +96,7 @@ ENDINGS = complete(
             title=f"reports its goal reached ({UNVERIFIED})",
             sentence=f"The subagent reported its goal reached ({UNVERIFIED})",
             next_step="Check the work; `continue` asks for more.",
-            exit_code=0,
+            exit_code=14,
             claim=True,
         ),
         StopKind.NEED_HELP: Ending(
@@ -123,6 +129,14 @@ ENDINGS = complete(
             next_step="`continue` tries once more.",
             exit_code=11,
         ),
+        StopKind.CUT: Ending(
+            state=State.IDLE,
+            title=CUT,
+            sentence="The run stopped because claude broke its turn off",
+            next_step="Its work is not complete; `continue` takes it up where it was cut off.",
+            exit_code=11,
+            of_turn=True,
+        ),
         StopKind.KILLED: Ending(
             state=State.KILLED,
             title=f"was {KILLED}",
@@ -145,6 +159,17 @@ ENDINGS = complete(
         ),
     },
 )
+
+OUTCOMES = complete(
+    Outcome,
+    {
+        Outcome.FINISHED: "finished",
+        Outcome.CUT: CUT,
+        Outcome.FAILED: "failed",
+        Outcome.KILLED: f"was {KILLED}",
+    },
+)
+"""What a turn did, by its outcome."""
 
 SIGNALS = complete(
     SignalKind,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Control,
         Init,
         Result,
+        Retrying,
         SignalKind,
         StartRequest,
         TodoState,
@@ -46,6 +47,7 @@ class ITurn(Interface):
     control: Control = Attribute("A `hivesub.records.Control`.")
     init: Init | None = Attribute("The last `hivesub.records.Init` seen, or None.")
     result: Result | None = Attribute("The last `hivesub.records.Result` seen, or None.")
+    retrying: Retrying | None = Attribute("A `hivesub.records.Retrying` while claude waits for its API, else None.")
     escalated: bool = Attribute("Whether the child needed more than the first signal of the kill ladder.")
     signals_sent: tuple[int, ...] = Attribute("The numbers of the signals that went to the living child, in order.")
     bytes_read: int = Attribute("Bytes read from stdout and stderr so far.")

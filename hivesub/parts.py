@@ -18,6 +18,7 @@ from hivesub.redaction.detection import environment_secrets, url_secrets
 from hivesub.redaction.redactor import Redactor
 from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
+from hivesub.runs.machine import Limits
 from hivesub.runs.report import ReportFile
 from hivesub.runs.signals import Tokens
 from hivesub.runs.views import OperatorView
@@ -45,6 +46,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hivesub.config.options import Settings
+
+
+LIMIT_SPREAD_S = 60.0
+"""A turn that waited for a usage limit is run again within so long of its reset, by chance."""
 
 
 def _now() -> datetime:
@@ -147,6 +152,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         config_dir=config_dir(settings.environ),
         new_session_id=_new_uuid,
         new_task_id=lambda: secrets.token_urlsafe(24),
+        limits=Limits(clock=reactor, most_s=settings.limit_wait_s, spread_s=lambda: random.uniform(0, LIMIT_SPREAD_S)),
         heard=Heard([todo for todo in settings.todos if not isinstance(todo, str)], reactor, threads),
     )
     agent = McpApp(subagent_server(fleet, tools), long_calls={"status": "wait_s"})

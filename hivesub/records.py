@@ -22,6 +22,7 @@ class Outcome(StrEnum):
     """What was observed of a turn's end."""
 
     FINISHED = "finished"
+    CUT = "cut"
     FAILED = "failed"
     KILLED = "killed"
 
@@ -30,6 +31,7 @@ class State(StrEnum):
     """The state of a subagent, as `status` names it."""
 
     RUNNING = "running"
+    WAITING = "waiting"
     IDLE = "idle"
     BLOCKED = "blocked"
     KILLED = "killed"
@@ -45,6 +47,7 @@ class StopKind(StrEnum):
     TURN_CAP = "turn_cap"
     KILLED = "killed"
     FAILED = "failed"
+    CUT = "cut"
     BUDGET_SPENT = "budget_spent"
     NO_CONTROL = "no_control"
 
@@ -118,11 +121,40 @@ class Result:
     text_after: str = field(default="", repr=False)
     errors: tuple[str, ...] = ()
     terminal_reason: str | None = None
+    stop_reason: str | None = None
     session_id: str | None = None
     num_turns: int = 0
     total_cost_usd: float | None = None
     input_tokens: int = 0
     output_tokens: int = 0
+
+
+@frozen(kw_only=True)
+class Retry:
+    """Claude waits for its API before it tries again. `error`, `status`: why, as claude says, such as
+    `authentication_failed` and 401, or None. `attempt` of `max_attempts`: which comes next.
+    """
+
+    error: str | None
+    status: int | None
+    attempt: int
+    max_attempts: int
+
+
+@frozen
+class Retrying:
+    """A wait for the API, and since when it goes on."""
+
+    retry: Retry
+    since: datetime
+
+
+@frozen(kw_only=True)
+class UsageLimit:
+    """A limit of the account that refused a request. `kind`: such as `five_hour`. `resets_at`: when it is lifted."""
+
+    kind: str
+    resets_at: datetime
 
 
 @frozen(kw_only=True)
@@ -168,7 +200,8 @@ class TurnEnd:
     """How one turn ended: what was observed, and the last facts of its stream.
 
     `signal`: a name such as `SIGTERM`, or None. `exit_code`: None when the process died on a signal. `detail`:
-    redacted, at most 2,000 characters, "" when there is nothing to add. `under_way`: an `init` event was seen.
+    redacted, at most 2,000 characters, "" when there is nothing to add. `under_way`: an `init` event was seen. `limit`:
+    the usage limit that it failed at, None for any other failure.
     `error`: claude's own message where it gave one (for the error of a `continue`), "" otherwise. `budget_stop`:
     claude stopped at its own `--max-budget-usd`.
     """
@@ -181,6 +214,7 @@ class TurnEnd:
     under_way: bool
     error: str = ""
     budget_stop: bool = False
+    limit: UsageLimit | None = None
     lingered: bool = False
     init: Init | None = None
     result: Result | None = None

@@ -34,6 +34,16 @@ class SignalRecord(TypedDict):
     at: Annotated[str, "RFC 3339 in UTC"]
 
 
+class RetryRecord(TypedDict):
+    """Claude waits for its API."""
+
+    error: Annotated[str | None, "what claude calls it, such as `authentication_failed` or `rate_limit`"]
+    status: Annotated[int | None, "the HTTP status; null where there was none"]
+    attempt: Annotated[int, "which attempt comes next"]
+    max_attempts: Annotated[int, "after how many claude gives up"]
+    since: Annotated[str, "when this wait began, RFC 3339 in UTC"]
+
+
 class UsageRecord(TypedDict):
     """What a run used so far."""
 
@@ -66,6 +76,8 @@ class Record(TypedDict):
     report_error: Annotated[str | None, "why the report, or a path that the subagent named, could not be used"]
     usage: Annotated[UsageRecord, "summed over the run"]
     control: Annotated[Control, "whether it reached its signal route"]
+    retrying: Annotated[RetryRecord | None, "while claude waits for its API; null again with its next other event"]
+    waiting_until: NotRequired[Annotated[str, "while `waiting`: when the turn is run again, RFC 3339 in UTC"]]
     missing_tools: Annotated[list[str], "built-in tools that were asked for and that claude did not give it"]
     todo: Annotated[TodoState, "what became of the run's todo; of several receivers the worst"]
     pid: NotRequired[Annotated[int | None, "while running"]]

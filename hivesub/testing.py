@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IProcessProtocol
 
-    from hivesub.records import Init, Result, SignalKind, TurnSpec
+    from hivesub.records import Init, Result, Retrying, SignalKind, TurnSpec
 
 
 class _HeldStdin:
@@ -212,6 +212,7 @@ class FakeTurn:
         self.bytes_read = 0
         self.activity: dict[int, int] = {}
         self.stopped: list[str] = []
+        self.retrying: Retrying | None = None
         self._ended: TurnEnd | None = None
         self._under_way: list[Deferred[None]] = []
         self._end: list[Deferred[TurnEnd]] = []

@@ -10,7 +10,7 @@ import json
 import re
 from datetime import UTC, datetime
 
-from hivesub.endings import ENDINGS, KILLED, SIGNALS, Ending
+from hivesub.endings import ENDINGS, OUTCOMES, SIGNALS, Ending
 from hivesub.records import Outcome, StopKind
 from hivesub.shapes import Record, StopReasonRecord
 
@@ -70,12 +70,11 @@ def outcome_sentence(record: Record) -> str:
     notes = [_one_line(last["detail"])]
     if last["outcome"] == Outcome.KILLED:
         notes.insert(0, last["signal"] or "")
-        return _sentence(f"{subject} was {KILLED}", notes)
     # The detail often begins with the exit code already: it is said once.
     code = last["exit_code"]
     if last["outcome"] == Outcome.FAILED and code is not None and f"exit code {code}" not in notes[0]:
         notes.insert(0, f"exit code {code}")
-    return _sentence(f"{subject} {_VERBS[Outcome(last['outcome'])]}", notes)
+    return _sentence(f"{subject} {OUTCOMES[Outcome(last['outcome'])]}", notes)
 
 
 def stop_sentence(record: Record) -> str:
@@ -127,12 +126,20 @@ def report_sentence(record: Record) -> str:
     return "\n".join(parts)
 
 
+def retry_sentence(record: Record, now: datetime) -> str:
+    """That claude waits for its API, and for how long already; "" where it does not."""
+    retry = record["retrying"]
+    if retry is None:
+        return ""
+    why = retry["error"] or (f"status {retry['status']}" if retry["status"] else "an error")
+    for_s = max(0, int((now - datetime.fromisoformat(retry["since"])).total_seconds()))
+    length = f"{for_s // 60} min" if for_s >= 120 else f"{for_s} s"
+    return f"It waits for the API: {visible(why)}, attempt {retry['attempt']} of {retry['max_attempts']}, for {length}."
+
+
 def ending_of(reason: StopReasonRecord) -> Ending:
     """The row of a stop reason, as a record has it."""
     return ENDINGS[StopKind(reason["kind"])]
-
-
-_VERBS = {Outcome.FINISHED: "finished", Outcome.FAILED: "failed", Outcome.KILLED: f"was {KILLED}"}
 
 
 def _cut_short(row: Ending, record: Record, reason: StopReasonRecord) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from hivesub import __version__
 from hivesub.cli.exits import Exit, exit_of
+from hivesub.endings import GOING_ON
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +31,7 @@ TOKEN_VARIABLE = "HIVESUB_AUTH_TOKEN_FILE"
 _EPILOG = """\
 exit codes: 0 done; 1 the daemon refused the call; 2 usage; 3 no daemon, or a wrong token; 130 Ctrl-C (runs go on).
 With --watch on one run, also: 10 it is blocked and asks for help; 11 it stopped short of its goal (turn cap, budget,
-no signal route); 12 killed; 13 failed.
+no signal route, cut off); 12 killed; 13 failed; 14 it reports its goal reached, which nobody has checked.
 """
 
 
@@ -212,7 +213,7 @@ async def _watch(calls: Calls, console: Console, arguments: argparse.Namespace, 
     screen = Screen(
         console, lambda records, passed: card(records[0], passed) if records else "", as_json=arguments.json
     )
-    (record,) = await follow(screen, look, lambda records: records[0]["state"] != "running")
+    (record,) = await follow(screen, look, lambda records: records[0]["state"] not in GOING_ON)
     return exit_of(record)
 
 

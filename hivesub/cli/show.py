@@ -12,11 +12,19 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from hivesub.endings import GOING_ON
 from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, span
 from hivesub.shapes import Record
 from hivesub.wording import claims_sentence, outcome_sentence, report_sentence, stop_sentence, title_words, turn_phrase
 
-COLOURS = {"running": "cyan", "idle": "green", "blocked": "yellow", "killed": "magenta", "failed": "red"}
+COLOURS = {
+    "running": "cyan",
+    "waiting": "blue",
+    "idle": "green",
+    "blocked": "yellow",
+    "killed": "magenta",
+    "failed": "red",
+}
 _AGE_COLOURS = {"": "", "quiet": "yellow", "silent": "red"}
 
 
@@ -53,7 +61,7 @@ def age(record: Record, passed_s: float = 0.0) -> Text:
     """
     age_s = record["last_event_age_s"]
     if age_s is None:
-        return Text("starting" if record["state"] == "running" else f"ended {clock(record['ended_at'])}", style="dim")
+        return Text("starting" if record["state"] in GOING_ON else f"ended {clock(record['ended_at'])}", style="dim")
     mark = liveliness(age_s + passed_s)
     text = f"{span(age_s + passed_s)} ago"
     return Text(f"{text}, {mark}" if mark else text, style=_AGE_COLOURS[mark])
@@ -61,7 +69,7 @@ def age(record: Record, passed_s: float = 0.0) -> Text:
 
 def standing(record: Record) -> str:
     """How it stands, in a line."""
-    if record["state"] == "running":
+    if record["state"] in GOING_ON:
         return cut(" ".join((record["goal"] or "").split()), 60)
     words = title_words(record)
     if record["state"] == "blocked" and record["signals"]:
@@ -98,7 +106,7 @@ def table(records: Sequence[Record], passed_s: float = 0.0) -> RenderableType:
 def card(record: Record, passed_s: float = 0.0) -> RenderableType:
     """One subagent, all that a person asks."""
     record = clean(record)
-    running = record["state"] == "running"
+    running = record["state"] in GOING_ON
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(ratio=1)

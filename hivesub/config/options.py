@@ -21,6 +21,7 @@ from hivesub.config.optionvalues import (
     read_command,
     read_directory,
     read_file_path,
+    read_hours,
     read_number,
     read_path,
     read_public_url,
@@ -35,6 +36,8 @@ from hivesub.system.dirs import default_runtime_dir, default_state_dir, make_pri
 DEFAULT_PORT = 8787
 DEFAULT_MAX_RUNNING = 16
 MAX_RUNNING_LIMIT = 10_000
+DEFAULT_LIMIT_WAIT_H = 6
+MAX_LIMIT_WAIT_H = 24 * 31
 
 OPTIONS: tuple[tuple[str, str], ...] = (
     ("port", f"Listen on this TCP port of 127.0.0.1, 0 for any free one. [default: {DEFAULT_PORT}]"),
@@ -51,6 +54,11 @@ OPTIONS: tuple[tuple[str, str], ...] = (
     ),
     ("auth-token-file", "A file with the bearer token to ask for, or sha256:<hex> of it. [default: none is asked for]"),
     ("public-url", "How subagents reach this daemon, when not by its listening address: http://HOST[:PORT]."),
+    (
+        "limit-wait",
+        "Hours that a run may wait in all for a usage limit of the account to reset; 0 fails it at once. "
+        f"[default: {DEFAULT_LIMIT_WAIT_H}]",
+    ),
     ("max-running", f"Refuse further runs while this many are going on. [default: {DEFAULT_MAX_RUNNING}]"),
     ("launcher", "A command to put before claude (a sandbox, a resource scope), quoted as in a shell. [default: none]"),
     (
@@ -106,6 +114,7 @@ class Settings:
     public_url: str | None
     """`scheme://host[:port]`, without a slash at the end."""
     max_running: int
+    limit_wait_s: float
     launcher: tuple[str, ...]
     runtime_dir: Path
     state_dir: Path
@@ -203,6 +212,7 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
             "put it into HIVESUB_TODO instead",
         )
     max_running = source.read("max-running", lambda text: read_number(text, 1, MAX_RUNNING_LIMIT))
+    limit_wait_h = source.read("limit-wait", lambda text: read_hours(text, MAX_LIMIT_WAIT_H))
     return Settings(
         listen=listen,
         claude=source.read("claude", lambda text: _read_program(text, environ, here)) or "claude",
@@ -214,6 +224,7 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
         auth_token=token,
         public_url=public_url,
         max_running=DEFAULT_MAX_RUNNING if max_running is None else max_running,
+        limit_wait_s=3600.0 * (DEFAULT_LIMIT_WAIT_H if limit_wait_h is None else limit_wait_h),
         launcher=source.read("launcher", lambda text: _read_launcher(text, environ, here)) or (),
         runtime_dir=source.read("runtime-dir", path) or default_runtime_dir(environ),
         state_dir=state_dir,

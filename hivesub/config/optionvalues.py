@@ -32,6 +32,13 @@ def read_number(text: str, low: int, high: int) -> int:
     return int(text)
 
 
+def read_hours(text: str, high: float) -> float:
+    """A decimal number from 0 to `high`, such as `6` or `0.5`."""
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or float(text) > high:
+        raise ValueError(f"{text!r} is not a number from 0 to {high:g}")
+    return float(text)
+
+
 def read_path(text: str, environ: Mapping[str, str], cwd: Path) -> Path:
     """An absolute path: `~` is the HOME of `environ`, anything relative is relative to `cwd`. Symlinks stay.
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from hivesub.interfaces import ITurn, ITurnSpawner
     from hivesub.runs.announcement import Announcer
+    from hivesub.runs.machine import Limits
     from hivesub.runs.run import Run
     from hivesub.runs.tally import Tally
 
@@ -57,6 +58,7 @@ class ActiveRun:
         clock: IReactorTime,
         now: Callable[[], datetime],
         redact: Callable[[str], str],
+        limits: Limits,
         finished: Callable[[ActiveRun], None],
         tally: Tally,
     ) -> None:
@@ -77,6 +79,7 @@ class ActiveRun:
             source=source,
             now=now,
             redact=redact,
+            limits=limits,
             began=self._launched.fire,
             finished=self._finish,
             tally=tally,

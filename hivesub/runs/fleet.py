@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from hivesub.interfaces import IHeard, IRedactor, ITurnSpawner
     from hivesub.records import ContinueRequest, RunRequest, StartRequest
     from hivesub.runs.announcement import Announcer
+    from hivesub.runs.machine import Limits
     from hivesub.runs.roster import Subagent
     from hivesub.runs.run import Run
     from hivesub.shapes import Beside, Record, RunAnswer, StatusAnswer, TaskState
@@ -59,6 +60,7 @@ class Fleet:
     :param config_dir: where claude keeps its sessions, for the error of a miss.
     :param new_session_id: gives a fresh UUID as text.
     :param new_task_id: gives a fresh id that cannot be guessed.
+    :param limits: how usage limits are waited out.
     :param heard: where it is kept of which ends the agent has heard.
     """
 
@@ -79,6 +81,7 @@ class Fleet:
         new_session_id: Callable[[], str],
         new_task_id: Callable[[], str],
         heard: IHeard,
+        limits: Limits,
     ) -> None:
         self._source = source
         self._clock = clock
@@ -94,6 +97,7 @@ class Fleet:
         self._new_session_id = new_session_id
         self._new_task_id = new_task_id
         self._heard = heard
+        self._limits = limits
         self._tasks: dict[str, Run] = {}
         self._roster = Roster()
         self._active: dict[str, ActiveRun] = {}
@@ -319,6 +323,7 @@ class Fleet:
             clock=self._clock,
             now=self._now,
             redact=self._redact,
+            limits=self._limits,
             finished=partial(self._finished, earlier),
             tally=self._tally,
         )

@@ -6,12 +6,13 @@ spawns none. What follows from an end is decided in `verdict`; what a run means 
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import Enum
 from functools import partial
 from signal import Signals
 from typing import TYPE_CHECKING, Any, Protocol
 
-from attrs import Factory, define, evolve
+from attrs import Factory, define, evolve, frozen
 from automat import TypeMachineBuilder
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
@@ -27,11 +28,13 @@ from hivesub.runs.prompts import first_prompt, next_prompt
 from hivesub.runs.record import shown_result
 from hivesub.runs.signals import take_claim
 from hivesub.runs.tally import Tally
-from hivesub.wording import internal_error
+from hivesub.wording import internal_error, rfc3339
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
+
+    from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
     from hivesub.interfaces import ITurnSpawner
     from hivesub.records import SignalKind
@@ -56,6 +59,12 @@ class Steps(Protocol):
     def ended(self, end: TurnEnd) -> None:
         """The process is gone and its output read."""
 
+    def wait(self) -> None:
+        """A usage limit refused the turn: it is run again once that is lifted."""
+
+    def waited(self) -> None:
+        """The limit should be lifted."""
+
     def go_on(self) -> None:
         """Nothing has said to stop: the next turn."""
 
@@ -67,6 +76,17 @@ class Steps(Protocol):
 
 
 _log = Logger()
+
+
+@frozen(kw_only=True)
+class Limits:
+    """How usage limits are waited out. `most_s`: how long a run may wait in all. `spread_s`: gives what is added to
+    each wait, by chance.
+    """
+
+    clock: IReactorTime
+    most_s: float
+    spread_s: Callable[[], float]
 
 
 @define(kw_only=True, eq=False)
@@ -82,10 +102,12 @@ class Core:
     source: ITurnSpawner
     now: Callable[[], datetime]
     redact: Callable[[str], str]
+    limits: Limits
     began: Callable[[], None]
     finished: Callable[[], None]
     spawning: Deferred[ITurn] | None = None
     ending: Deferred[None] | None = None
+    waiting: IDelayedCall | None = None
     stop_asked: str | None = None
     abandoned: str | None = None
     tally: Tally = Factory(Tally)
@@ -113,7 +135,14 @@ def _spec(run: Run) -> TurnSpec:
 def _prompt(run: Run) -> bytes:
     if run.turn_number > 1:
         assert run.goal is not None and run.max_turns is not None
-        return next_prompt(goal=run.goal, turn=run.turn_number, max_turns=run.max_turns, report_file=run.report_file)
+        last = run.last_turn
+        return next_prompt(
+            goal=run.goal,
+            turn=run.turn_number,
+            max_turns=run.max_turns,
+            report_file=run.report_file,
+            cut=last.detail if last is not None and last.outcome is Outcome.CUT else "",
+        )
     return first_prompt(
         run.prompt, goal=run.goal, turn=run.turn_number, max_turns=run.max_turns, report_file=run.report_file
     )
@@ -190,8 +219,47 @@ def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
         reason = StopReason(kind=kind, message=internal_error(error))
     if reason is None:
         steps.go_on()
+    elif _is_waited_out(core, end, reason):
+        steps.wait()
     else:
         steps.finish(reason)
+
+
+def _is_waited_out(core: Core, end: TurnEnd, reason: StopReason) -> bool:
+    """Whether a usage limit is all that stopped the run, and may be waited for."""
+    if end.limit is None or reason.kind is not StopKind.FAILED or core.stop_asked is not None or core.run.signals:
+        return False
+    wait_s = max(0.0, (end.limit.resets_at - core.now()).total_seconds())
+    return core.run.limit_waited_s + wait_s <= core.limits.most_s
+
+
+def _wait(steps: Steps, core: Core) -> None:
+    run = core.run
+    assert run.last_turn is not None and run.last_turn.limit is not None
+    limit = run.last_turn.limit
+    reset_s = max(0.0, (limit.resets_at - core.now()).total_seconds())
+    run.limit_waited_s += reset_s
+    # Many daemons of one account would come back at once.
+    wait_s = reset_s + core.limits.spread_s()
+    run.waiting_until = core.now() + timedelta(seconds=wait_s)
+    _log.info("{name} waits until {when} for its usage limit to reset", name=run.name, when=rfc3339(run.waiting_until))
+    core.waiting = core.limits.clock.callLater(wait_s, steps.waited)
+
+
+def _run_again(steps: Steps, core: Core) -> None:
+    """Spawn the turn that the limit refused: it was not counted, and its session has what it was asked."""
+    core.waiting = None
+    core.run.waiting_until = None
+    core.run.resume = core.run.session_id or core.run.resume
+    _spawn(steps, core)
+
+
+def _stop_waiting(steps: Steps, core: Core, why: str) -> None:
+    assert core.waiting is not None
+    core.waiting.cancel()
+    core.waiting = None
+    core.run.waiting_until = None
+    steps.finish(StopReason(kind=StopKind.KILLED, message=f"{why} while it waited for a usage limit to reset"))
 
 
 def _reason(core: Core, end: TurnEnd) -> StopReason | None:
@@ -258,6 +326,7 @@ def _stop_turn(steps: Steps, core: Core, why: str) -> None:
 
 def _close(steps: Steps, core: Core, reason: StopReason) -> None:
     core.run.stop_reason = reason
+    core.run.prompt = ""
     core.run.ended_at = core.now()
     core.finished()
 
@@ -268,6 +337,7 @@ def _ignore(steps: Steps, core: Core, why: str) -> None:
 
 def _respawn(steps: Steps, core: Core) -> None:
     core.run.turn_number += 1
+    core.run.prompt = ""  # the first turn's alone, and up to 2 MiB of it would be remembered
     _spawn(steps, core)
 
 
@@ -280,6 +350,7 @@ class Phase(Enum):
     TURNING = "turning"
     STOPPING = "stopping"
     DECIDING = "deciding"
+    WAITING = "waiting"
     OVER = "over"
 
 
@@ -299,6 +370,9 @@ TRANSITIONS: tuple[tuple[Phase, Any, Phase, Any], ...] = (
     (Phase.DECIDING, Steps.go_on, Phase.SPAWNING, _respawn),
     (Phase.DECIDING, Steps.finish, Phase.OVER, _close),
     (Phase.DECIDING, Steps.stop, Phase.DECIDING, _ignore),
+    (Phase.DECIDING, Steps.wait, Phase.WAITING, _wait),
+    (Phase.WAITING, Steps.waited, Phase.SPAWNING, _run_again),
+    (Phase.WAITING, Steps.stop, Phase.DECIDING, _stop_waiting),
     (Phase.OVER, Steps.stop, Phase.OVER, _ignore),
 )
 """Phase, input, next phase, what is done on the way. The documentation draws the machine from this table."""

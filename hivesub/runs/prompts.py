@@ -13,6 +13,9 @@ SIGNAL_TOOLS = tuple(f"mcp__{CONTROL_SERVER}__{kind}" for kind in (SignalKind.GO
 """The two signal tools, as claude names them to the model (measured, claude 2.1.332)."""
 
 
+_UNSIGNALLED = "Your last turn ended without a signal"
+
+
 def first_prompt(prompt: str, *, goal: str | None, turn: int, max_turns: int | None, report_file: str | None) -> bytes:
     """The prompt of a run's first turn, as UTF-8.
 
@@ -35,11 +38,15 @@ def first_prompt(prompt: str, *, goal: str | None, turn: int, max_turns: int | N
     ).encode()
 
 
-def next_prompt(*, goal: str, turn: int, max_turns: int, report_file: str | None) -> bytes:
-    """The prompt of a later turn of a run, as UTF-8: the goal, which turn of how many this is, and how to signal."""
+def next_prompt(*, goal: str, turn: int, max_turns: int, report_file: str | None, cut: str = "") -> bytes:
+    """The prompt of a later turn of a run, as UTF-8: the goal, which turn of how many this is, and how to signal.
+
+    :param cut: why the turn before was cut off, "" where it was not.
+    """
+    before = f"Your last turn was cut off ({cut}): look at what is not done" if cut else _UNSIGNALLED
     return "\n".join(
         [
-            "Your last turn ended without a signal, so go on toward the goal. "
+            f"{before}, {'and' if cut else 'so'} go on toward the goal. "
             f"Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
             _quoted(goal),
             *_telling(report_file),

@@ -55,6 +55,17 @@ def record(
     made["missing_tools"] = list(run.missing_tools)
     if turn is not None and turn.control is not Control.UNKNOWN:
         made["control"] = turn.control
+    if turn is not None and turn.retrying is not None:
+        retry = turn.retrying.retry
+        made["retrying"] = {
+            "error": None if retry.error is None else redact(retry.error),
+            "status": retry.status,
+            "attempt": retry.attempt,
+            "max_attempts": retry.max_attempts,
+            "since": rfc3339(turn.retrying.since),
+        }
+    if run.waiting_until is not None:
+        made["waiting_until"] = rfc3339(run.waiting_until)
     if run.signals_left_out:
         made["signals_left_out"] = run.signals_left_out
     if not run.over:
@@ -104,6 +115,7 @@ def _without_texts(run: Run) -> Record:
             "output_tokens": run.usage.output_tokens,
         },
         "control": run.control,
+        "retrying": None,
         "missing_tools": [],
         "todo": run.todo,
     }

@@ -49,6 +49,7 @@ class Run:
     `session_cost`: US dollars that the session is known to have cost by now, None when that is not known.
     `report_within`: the directory that the report must lie in, where a subagent named the path.
     `error`: why a process could not be started.
+    `waiting_until`: when a turn that a usage limit refused is run again, None while none waits for that.
     `missed`: claude found no session to resume, and the call that asked for it had been answered or given up;
     `before_miss`: what the name is continued from then, None where nothing was known of it.
     `said`: what the subagent said last, redacted and cut.
@@ -85,6 +86,8 @@ class Run:
     usage: Usage = Factory(Usage)
     cost_unknown: bool = False
     spent_usd: float = 0.0
+    waiting_until: datetime | None = None
+    limit_waited_s: float = 0.0
     report_error: str | None = None
     error: HivesubError | None = None
     escalated: bool = False
@@ -105,7 +108,9 @@ class Run:
     @property
     def state(self) -> State:
         """As `status` names it: running while a turn is in flight, signals or not."""
-        return State.RUNNING if self.stop_reason is None else ENDINGS[self.stop_reason.kind].state
+        if self.stop_reason is not None:
+            return ENDINGS[self.stop_reason.kind].state
+        return State.RUNNING if self.waiting_until is None else State.WAITING
 
     def note_miss(self, earlier: Run | None) -> None:
         """Leave the name's session where the run before had it: this one found none."""
@@ -161,7 +166,6 @@ class Run:
         """Take over of a turn that ended no more than that it did."""
         self.turn = None
         self.last_turn = evolve(end, init=None, result=None)  # what it said is kept apart, as it may be shown
-        self.prompt = ""  # the first turn's alone, and up to 2 MiB of it would be remembered with each subagent
 
     def _count(self, used: TurnUsage) -> None:
         """Add a turn's usage. Claude's cost is its session's, so a turn's is the difference that it made.
@@ -173,7 +177,8 @@ class Run:
         """
         total, cost = used.total_cost_usd, used.since_usd
         if cost is None and total is not None and self.session_cost is not None:
-            cost = max(0.0, total - self.session_cost)
+            # A total below the last one is that of a counter that began anew (reported of releases around 2.1.221).
+            cost = total - self.session_cost if total >= self.session_cost else total
         if total is not None:
             self.session_cost = total
             self.cost_unknown = self.cost_unknown or cost is None

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import cast
 
+from hivesub.endings import GOING_ON
 from hivesub.records import Control, State, StopKind, TodoState
 from hivesub.shapes import Record, RunAnswer, SignalRecord, StatusAnswer
 from hivesub.wording import (
@@ -19,6 +21,7 @@ from hivesub.wording import (
     outcome_sentence,
     quoted,
     report_sentence,
+    retry_sentence,
     stop_sentence,
     title_words,
     turn_phrase,
@@ -127,7 +130,7 @@ def _whole(full: Record) -> str:
         "" if ending.startswith(turn[:-1]) else turn,
         _age(record) if running else _sentences(ending, stop_sentence(record)),
         claims_sentence(record),
-        "" if running or record["usage"]["cost_usd"] is None else f"Cost {record['usage']['cost_usd']:.4f} US dollars.",
+        "" if running else _cost(record),
         CONTROL_FAILED
         if record["control"] == Control.FAILED and _stopped_by(record) is not StopKind.NO_CONTROL
         else "",
@@ -203,6 +206,13 @@ def _stopped_by(record: Record) -> StopKind | None:
     return None if reason is None else StopKind(reason["kind"])
 
 
+def _cost(record: Record) -> str:
+    usage = record["usage"]
+    if usage["cost_usd"] is not None:
+        return f"Cost {usage['cost_usd']:.4f} US dollars."
+    return "What it cost is not known." if usage["claude_turns"] else ""
+
+
 def _control(record: Record) -> str:
     failed = record["control"] == Control.FAILED and _stopped_by(record) is not StopKind.NO_CONTROL
     return CONTROL_FAILED if failed else ""
@@ -239,11 +249,14 @@ def _counts(counts: Mapping[str, int], listed: int) -> str:
 
 def _age(record: Record) -> str:
     age = record["last_event_age_s"]
-    return "" if age is None else f"Last event {int(age)} s ago."
+    if (until := record.get("waiting_until")) is not None:
+        return f"A usage limit of the account holds it up: the turn is run again at {until[:16].replace('T', ' ')} UTC."
+    heard = "" if age is None else f"Last event {int(age)} s ago."
+    return _sentences(heard, retry_sentence(record, datetime.now(UTC)))
 
 
 def _runs(record: Record) -> bool:
-    return record["state"] == State.RUNNING
+    return record["state"] in GOING_ON
 
 
 def _shortened(record: Record, message_chars: int = _MESSAGE_CHARS) -> Record:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
-from hivesub.records import Init, Result
+from hivesub.records import Init, Result, Retry, UsageLimit
 
 TEXT_LIMIT = 100_000
 """Characters kept of any text that claude wrote."""
@@ -78,6 +79,7 @@ def read_result(event: dict[str, Any]) -> Result:
         text_after=_clean(text[TEXT_LIMIT : TEXT_LIMIT + MARGIN]) if isinstance(text, str) else "",
         errors=_errors(errors),
         terminal_reason=_name(event.get("terminal_reason")),
+        stop_reason=_name(event.get("stop_reason")),
         session_id=_name(event.get("session_id")),
         num_turns=_count(event.get("num_turns")),
         total_cost_usd=_cost(event.get("total_cost_usd")),
@@ -98,6 +100,54 @@ def _errors(errors: object) -> tuple[str, ...]:
         room -= len(kept[-1])
     left_out = len(texts) - len(kept)
     return (*kept, f"{left_out} more left out") if left_out else tuple(kept)
+
+
+def read_retry(event: dict[str, Any]) -> Retry:
+    """The facts of an `api_retry` event."""
+    status = event.get("error_status")
+    return Retry(
+        error=_name(event.get("error")),
+        status=status if isinstance(status, int) and not isinstance(status, bool) else None,
+        attempt=_count(event.get("attempt")),
+        max_attempts=_count(event.get("max_retries")),
+    )
+
+
+def read_limit(event: dict[str, Any]) -> UsageLimit | None:
+    """The limit that a `rate_limit_event` says has refused a request, with the time of its reset; else None."""
+    info = event.get("rate_limit_info")
+    if not isinstance(info, dict) or info.get("status") != "rejected":
+        return None
+    resets_at = info.get("resetsAt")
+    if isinstance(resets_at, bool) or not isinstance(resets_at, (int, float)) or not 0 < resets_at < 1e11:
+        return None
+    kind = _name(info.get("rateLimitType")) or "usage"
+    return UsageLimit(kind=kind, resets_at=datetime.fromtimestamp(resets_at, UTC))
+
+
+def read_tasks(event: dict[str, Any]) -> list[tuple[str | None, str]] | None:
+    """Id and description of each living background task that a `background_tasks_changed` event lists, or None."""
+    tasks = event.get("tasks")
+    return [(_task_id(task), _task_name(task)) for task in tasks] if isinstance(tasks, list) else None
+
+
+def stopped_task(event: dict[str, Any]) -> tuple[str, str] | None:
+    """Id and description of the background task that an event says was stopped, not ended; else None."""
+    patch = event.get("patch")
+    status = patch.get("status") if isinstance(patch, dict) else event.get("status")
+    key = _task_id(event)
+    return None if key is None or status not in ("killed", "stopped") else (key, _task_name(event))
+
+
+def _task_id(task: object) -> str | None:
+    return _name(task.get("task_id")) if isinstance(task, dict) else None
+
+
+def _task_name(task: object) -> str:
+    if not isinstance(task, dict):
+        return ""
+    named = next((task[key] for key in ("description", "command", "summary") if isinstance(task.get(key), str)), "")
+    return _clean(" ".join(named.split())[:100])
 
 
 def cost_since_last_result(event: dict[str, Any]) -> float | None:

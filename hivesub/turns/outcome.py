@@ -13,13 +13,20 @@ from datetime import datetime
 
 from attrs import frozen
 
-from hivesub.records import Outcome, Result, TurnEnd
+from hivesub.records import Outcome, Result, TurnEnd, UsageLimit
 from hivesub.turns.stream import Stream
 
 DETAIL_LIMIT = 2000
 """Characters of `TurnEnd.detail`, the note of the cut included."""
 
 _CUT_NOTE = " … (cut)"
+_CUTS = {
+    "tool_use": "its last answer asked for a tool that was never run",
+    "max_tokens": "its last answer was cut at the most tokens that one may have",
+    "model_context_window_exceeded": "its last answer was cut at the end of the model's context",
+    "pause_turn": "its last answer was paused and not taken up again",
+}
+"""The `stop_reason`s of a last answer that is not whole, though it is no error and the exit code is 0."""
 _STDERR_SHARE = 800
 
 # Signals that end no process by default: an exit code of 128 plus one of these is no trace of a signal.
@@ -49,6 +56,7 @@ class _Verdict:
     signal: str | None = None
     error: str = ""
     budget_stop: bool = False
+    limit: UsageLimit | None = None
 
 
 def judge(
@@ -107,6 +115,7 @@ def judge(
         under_way=stream.inits > 0,
         error=_cut(redact(verdict.error), DETAIL_LIMIT),
         budget_stop=verdict.budget_stop,
+        limit=stream.limit if verdict.outcome is Outcome.FAILED else None,
         lingered=lingered,
         init=stream.init,
         result=result,
@@ -163,10 +172,17 @@ def _verdict(observed: _Observed, result: Result | None) -> _Verdict:
         return _killed_from_elsewhere(observed, signal, good)
     if observed.exit_code == 0 and (observed.stream.user_interrupted or _aborted(result)):
         return _interrupted_from_elsewhere(good)
-    if observed.exit_code == 0 and good:
-        return _Verdict(Outcome.FINISHED, "")
+    if good and not observed.lingered and not observed.stream.answered:
+        result, good = None, False  # it came before the last init, and answers nothing that was asked since
+    if result is not None and result.stop_reason == "refusal":
+        return _refused(observed, result)
+    if observed.exit_code == 0 and good and result is not None:
+        cut = _CUTS.get(result.stop_reason or "")
+        return _Verdict(Outcome.FINISHED, _stopped_tasks(observed)) if cut is None else _Verdict(Outcome.CUT, cut)
     if result is not None and _budget_reached(result):
         return _budget_stop(result)
+    if result is not None and result.subtype == "error_max_turns":
+        return _Verdict(Outcome.CUT, f"stopped by claude at its own bound of turns: {_own_words(result)}")
     return _failed(observed, result)
 
 
@@ -176,7 +192,21 @@ def _budget_reached(result: Result) -> bool:
 
 def _budget_stop(result: Result) -> _Verdict:
     said = _own_words(result) or "its --max-budget-usd was reached"
-    return _Verdict(Outcome.FINISHED, f"stopped by claude at its --max-budget-usd: {said}", budget_stop=True)
+    return _Verdict(Outcome.CUT, f"stopped by claude at its --max-budget-usd: {said}", budget_stop=True)
+
+
+def _refused(observed: _Observed, result: Result) -> _Verdict:
+    words = observed.redact(_own_words(result) or result.text.strip())
+    said = f"the model refused: {_cut(words, DETAIL_LIMIT // 2)}" if words else "the model refused, without a word"
+    return _Verdict(Outcome.FAILED, said, error=said)
+
+
+def _stopped_tasks(observed: _Observed) -> str:
+    names = [name or "one without a name" for name in observed.stream.stopped_tasks]
+    if not names:
+        return ""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f"claude stopped background work at its exit, which is not done: {', '.join(names[:5])}{more}"
 
 
 def _no_tools(observed: _Observed) -> _Verdict:

@@ -11,8 +11,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hivesub.records import Init, Result, TurnUsage
-from hivesub.turns.events import cost_since_last_result, is_interruption, parse_event, read_init, read_result
+from hivesub.records import Init, Result, Retry, TurnUsage, UsageLimit
+from hivesub.turns.events import (
+    cost_since_last_result,
+    is_interruption,
+    parse_event,
+    read_init,
+    read_limit,
+    read_result,
+    read_retry,
+    read_tasks,
+    stopped_task,
+)
 
 LINE_LIMIT_BYTES = 8 * 1024 * 1024
 """A longer line is dropped unread up to its newline: no event that we look for is near this size."""
@@ -22,7 +32,7 @@ _TAIL_LIMIT_BYTES = 8192
 # A line without any of these holds no fact, and the search for them costs a small part of what parsing does. In JSON
 # text a quote inside a string is escaped, so a quoted word can only be a whole key or value.
 _NOTE = b"interrupted by user"
-_MARKS = (b'"result"', b'"system"', _NOTE)
+_MARKS = (b'"result"', b'"system"', b'"rate_limit_event"', _NOTE)
 _MARKS_ONCE_INTERRUPTED = (*_MARKS, b'"assistant"')
 
 # Most lines begin so (measured, claude 2.1.332) and can hold no more than the note. To see that they all do takes a
@@ -43,6 +53,8 @@ class Stream:
     `results`: how many. `usage`: turns and tokens summed over the results, the cost as last told. `background_tasks`:
     how many live ones the last list of them held. `answered`: a result came after the last init; until then more work
     is under way, even where an earlier result was good (a resume after cut background work begins with one, measured).
+    `retrying`: claude waits for its API, until its next other event. `limit`: the usage limit that refused the last
+    request. `stopped_tasks`: descriptions of the background tasks that claude stopped after its last answer.
     `user_interrupted`: the last word is claude's note of an interruption; an answer or a result of another kind that
     comes later clears it.
     """
@@ -56,6 +68,10 @@ class Stream:
         self.answered = False
         self.usage = TurnUsage()
         self.background_tasks = 0
+        self.retrying: Retry | None = None
+        self.limit: UsageLimit | None = None
+        self._tasks: dict[str, str] = {}
+        self._stopped: dict[str, str] = {}
         self.user_interrupted = False
         self._line_limit_bytes = line_limit_bytes
         self._open_line = bytearray()
@@ -100,6 +116,8 @@ class Stream:
 
     def _worth_reading(self, data: bytes | bytearray, start: int, end: int, *, one_line: bool = False) -> bool:
         """Whether a line between `start` and the newline at `end` may hold a fact."""
+        if self.retrying is not None:
+            return True
         if not self.user_interrupted and data.startswith(_TALK, start, end):
             if one_line or _all_talk(data, start, end):
                 return data.find(_NOTE, start, end) >= 0
@@ -112,7 +130,11 @@ class Stream:
         if len(line) > self._line_limit_bytes or not self._worth_reading(line, 0, len(line), one_line=True):
             return
         event = parse_event(line)
+        if event and event.get("subtype") != "api_retry":
+            self.retrying = None
         match event.get("type"):
+            case "rate_limit_event":
+                self.limit = read_limit(event)
             case "system":
                 self._system(event)
             case "result":
@@ -128,15 +150,28 @@ class Stream:
                 self.init = read_init(event)
                 self.inits += 1
                 self.answered = False
+                self._stopped = {}
             case "background_tasks_changed":
-                tasks = event.get("tasks")
-                if isinstance(tasks, list):
+                tasks = read_tasks(event)
+                if tasks is not None:
                     self.background_tasks = len(tasks)
+                    self._tasks.update((key, name) for key, name in tasks if key is not None)
+            case "task_updated" | "task_notification":
+                stopped = stopped_task(event)
+                if stopped is not None and self.answered:
+                    key, name = stopped
+                    self._stopped[key] = name or self._stopped.get(key) or self._tasks.get(key, "")
+            case "api_retry":
+                self.retrying = read_retry(event)
+
+    @property
+    def stopped_tasks(self) -> tuple[str, ...]:
+        return tuple(self._stopped.values())
 
     def _result(self, event: dict[str, Any]) -> None:
         self.result = result = read_result(event)
         self.results += 1
-        self.answered = True
+        self.answered = self.inits > 0  # one before the first init belongs to nothing that this process did
         # After an interruption claude may still write a result, and that one only repeats it.
         if result.subtype != "error_during_execution":
             self.user_interrupted = False

@@ -15,7 +15,7 @@ from twisted.logger import Logger
 from zope.interface import implementer
 
 from hivesub.interfaces import ITurn
-from hivesub.records import CONTROL_SERVER, Control, Outcome
+from hivesub.records import CONTROL_SERVER, Control, Outcome, Retrying
 from hivesub.turns.activity import Activity
 from hivesub.turns.outcome import broken, judge
 from hivesub.turns.pipes import let_go
@@ -90,6 +90,8 @@ class Turn(ProcessProtocol):
         self._quiet: IDelayedCall | None = None
         self._drain: IDelayedCall | None = None
         self._inits = 0
+        self._retrying_since: datetime | None = None
+        self._worked_at = clock.seconds()
         self._under_way: OneShot[None] = OneShot()
         self._ended: OneShot[TurnEnd] = OneShot()
 
@@ -100,6 +102,11 @@ class Turn(ProcessProtocol):
     @property
     def result(self) -> Result | None:
         return self._stream.result
+
+    @property
+    def retrying(self) -> Retrying | None:
+        retry = self._stream.retrying
+        return None if retry is None else Retrying(retry, self._retrying_since or self._now())
 
     @property
     def bytes_read(self) -> int:
@@ -126,6 +133,7 @@ class Turn(ProcessProtocol):
         stream = self._stream
         said_last_word = self._said_last_word
         stream.feed(data)
+        self._note_work(now)
         if stream.inits != self._inits:
             self._inits = stream.inits
             self._read_init()
@@ -136,6 +144,14 @@ class Turn(ProcessProtocol):
         self.last_event_at = now = self._clock.seconds()
         self._activity.note(now, len(data))
         self._stderr.feed(data)
+        self._note_work(now)
+
+    def _note_work(self, now: float) -> None:
+        """Note when something came that is no wait for the API: only that is no silence to the idle timeout."""
+        if self._stream.retrying is None:
+            self._worked_at, self._retrying_since = now, None
+        elif self._retrying_since is None:
+            self._retrying_since = self._now()
 
     def processExited(self, reason: Failure) -> None:
         self._exited()
@@ -194,8 +210,8 @@ class Turn(ProcessProtocol):
         self._cancel_quiet()
         bound = self._silence_bound()
         ending = self._status is not None or (self._ladder is not None and self._ladder.begun)
-        if bound is not None and self.last_event_at is not None and not ending:
-            left = max(0.0, self.last_event_at + bound - self._clock.seconds())
+        if bound is not None and not ending:
+            left = max(0.0, self._silent_since() + bound - self._clock.seconds())
             self._quiet = self._clock.callLater(left, self._silent, False)
 
     def _silence_bound(self) -> float | None:
@@ -203,6 +219,10 @@ class Turn(ProcessProtocol):
         if self.spec.options.idle_timeout_s is not None:
             bounds.append(self.spec.options.idle_timeout_s)
         return min(bounds, default=None)
+
+    def _silent_since(self) -> float:
+        """Since when nothing has come that counts: of a turn that has said its last word anything does."""
+        return self.last_event_at or 0.0 if self._said_last_word else self._worked_at
 
     @property
     def _said_last_word(self) -> bool:
@@ -212,9 +232,9 @@ class Turn(ProcessProtocol):
     def _silent(self, looked: bool) -> None:
         self._quiet = None
         bound = self._silence_bound()
-        if bound is None or self.last_event_at is None:
+        if bound is None:
             return
-        if self._clock.seconds() - self.last_event_at < bound:
+        if self._clock.seconds() - self._silent_since() < bound:
             self._watch_silence()
         elif not looked:
             # The daemon itself may have been stopped: let the reactor read the pipes once before the verdict.
@@ -224,7 +244,8 @@ class Turn(ProcessProtocol):
             self._lingered_result = self._stream.result  # what it writes under our signals does not count
             self._begin_ladder()
         else:
-            self.stop(f"silent for {bound:g} s, its idle_timeout_s")
+            waiting = ", while it waited for its API" if self._stream.retrying is not None else ""
+            self.stop(f"silent for {bound:g} s, its idle_timeout_s{waiting}")
 
     def _cancel_quiet(self) -> None:
         if self._quiet is not None and self._quiet.active():

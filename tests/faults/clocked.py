@@ -15,6 +15,7 @@ from hivesub.records import StartRequest
 from hivesub.redaction.redactor import Redactor
 from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
+from hivesub.runs.machine import Limits
 from hivesub.runs.signals import Tokens
 from hivesub.shapes import Record
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
@@ -93,6 +94,7 @@ class ClockedCase(SynchronousTestCase):
             new_session_id=self.new_session_id,
             new_task_id=lambda: "task",
             heard=FakeHeard(),
+            limits=Limits(clock=self.reactor, most_s=6 * 3600.0, spread_s=lambda: 7.0),
         )
 
     def now(self) -> datetime:

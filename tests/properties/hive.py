@@ -16,6 +16,7 @@ from hivesub.interfaces import ITurn, ITurnSpawner
 from hivesub.records import Control, TodoState, TurnSpec, TurnUsage
 from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
+from hivesub.runs.machine import Limits
 from hivesub.shapes import Record
 from hivesub.testing import FakeTurn, FakeTurnSpawner
 from tests.support.runfakes import (
@@ -156,6 +157,7 @@ class Hive:
             new_session_id=self.new_session_id,
             new_task_id=lambda: "task",
             heard=FakeHeard(),
+            limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
         )
 
     def now(self) -> datetime:

@@ -51,7 +51,7 @@ class Reference:
             self.background_tasks = len(event["tasks"])
         elif kind == "result":
             self.results.append(event)
-            self.answered = True
+            self.answered = bool(self.inits)
             if subtype != "error_during_execution":
                 self.user_interrupted = False
             if self.inits and _dollars(event.get("total_cost_usd")):

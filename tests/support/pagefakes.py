@@ -27,7 +27,7 @@ def a_record(name: str = "alpha", **changes: Any) -> Record:
         "goal": "all tests pass", "last_event_age_s": 3.25, "started_at": "2031-05-06T07:08:09.123Z", "ended_at": None,
         "last_turn": None, "stop_reason": None, "signals": [], "report_file": None, "report_error": None,
         "usage": {"cost_usd": 0.25, "claude_turns": 3, "input_tokens": 20, "output_tokens": 6},
-        "control": "connected", "missing_tools": [], "todo": "none", "pid": 4242,
+        "control": "connected", "retrying": None, "missing_tools": [], "todo": "none", "pid": 4242,
         "history": {
             "run": 1, "turns": [a_turn(1)], "turn_started_at": "2031-05-06T07:08:13.000Z", "bytes_read": 1200,
             "activity": {"slot_s": 5, "bytes": [0] * 118 + [1000, 0]},
@@ -68,7 +68,7 @@ class FakeOperatorView:
 
     def all(self) -> Record:
         counts = Counter(record["state"] for record in self.records)
-        states = ("running", "idle", "blocked", "killed", "failed")
+        states = ("running", "waiting", "idle", "blocked", "killed", "failed")
         return {"subagents": self.records, "counts": {state: counts[state] for state in states}}
 
     def one(self, name: str) -> Record | None:

@@ -28,6 +28,7 @@ from hivesub.records import (
 )
 from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
+from hivesub.runs.machine import Limits
 from hivesub.shapes import Record
 from hivesub.testing import FakeTurn, FakeTurnSpawner
 from tests.support.options import grouped
@@ -178,6 +179,7 @@ class FleetCase(SynchronousTestCase):
             new_session_id=self.new_session_id,
             new_task_id=lambda: f"task-{next(self.task_numbers)}",
             heard=self.heard,
+            limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
         )
 
     def now(self) -> datetime:

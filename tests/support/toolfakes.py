@@ -37,6 +37,7 @@ def record(**changes: Any) -> Record:
         "report_error": None,
         "usage": {"cost_usd": None, "claude_turns": 0, "input_tokens": 0, "output_tokens": 0},
         "control": "connected",
+        "retrying": None,
         "missing_tools": [],
         "todo": "none",
         "pid": 4711,

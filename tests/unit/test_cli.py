@@ -135,7 +135,7 @@ class HowARunEnded(SynchronousTestCase):
         def ended(kind: StopKind) -> int:
             return exit_of(a_record(stop_reason={"kind": kind, "message": ""}))
 
-        self.assertEqual([ended(kind) for kind in (StopKind.TURN_ENDED, StopKind.GOAL_REACHED)], [Exit.OK] * 2)
+        self.assertEqual([ended(kind) for kind in (StopKind.TURN_ENDED, StopKind.GOAL_REACHED)], [Exit.OK, 14])
         self.assertEqual(
             [ended(kind) for kind in (StopKind.TURN_CAP, StopKind.BUDGET_SPENT, StopKind.NO_CONTROL)], [11] * 3
         )

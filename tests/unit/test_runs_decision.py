@@ -50,17 +50,17 @@ class WhyNoTurnFollows(SynchronousTestCase):
         self.assertEqual(kind(signals=[HELP, REACHED], turn=3, **spent), StopKind.GOAL_REACHED)
         self.assertEqual(kind(signals=[REACHED, HELP], control=Control.FAILED), StopKind.NEED_HELP)
         self.assertEqual(kind(signals=[HELP], goal=None, max_turns=None), StopKind.NEED_HELP)
-        self.assertEqual(kind(end={"budget_stop": True}, signals=[REACHED]), StopKind.GOAL_REACHED)
+        self.assertEqual(kind(Outcome.CUT, {"budget_stop": True}, signals=[REACHED]), StopKind.BUDGET_SPENT)
 
     def test_a_run_without_a_goal_ends_with_its_turn(self) -> None:
         single = {"goal": None, "max_turns": None, "turn": 1}
         self.assertEqual(kind(**single), StopKind.TURN_ENDED)
         self.assertEqual(kind(**single, control=Control.FAILED), StopKind.TURN_ENDED)
-        self.assertEqual(kind(end={"budget_stop": True}, **single), StopKind.BUDGET_SPENT)
+        self.assertEqual(kind(Outcome.CUT, {"budget_stop": True}, **single), StopKind.BUDGET_SPENT)
 
     def test_the_budget_is_spent_when_all_of_it_is(self) -> None:
         self.assertEqual(kind(spent_usd=0.2, max_budget_usd=0.2), StopKind.BUDGET_SPENT)
-        self.assertEqual(kind(end={"budget_stop": True}), StopKind.BUDGET_SPENT)
+        self.assertEqual(kind(Outcome.CUT, {"budget_stop": True}), StopKind.BUDGET_SPENT)
 
     def test_a_cost_that_is_known_in_part_is_told_as_the_least(self) -> None:
         reason = follows(spent_usd=0.31, max_budget_usd=0.3, cost_unknown=True)
@@ -84,11 +84,11 @@ class WhyNoTurnFollows(SynchronousTestCase):
         )
 
     def test_either_budget_stop_of_a_goal_run_says_that_the_goal_was_never_reported(self) -> None:
-        for reason in (follows(end={"budget_stop": True}), follows(spent_usd=0.31, max_budget_usd=0.3)):
+        for reason in (follows(Outcome.CUT, {"budget_stop": True}), follows(spent_usd=0.31, max_budget_usd=0.3)):
             assert reason is not None
             self.assertIn("max_budget_usd", reason.message)
             self.assertIn("the goal was never reported reached", reason.message)
-        single = follows(end={"budget_stop": True}, goal=None, max_turns=None)
+        single = follows(Outcome.CUT, {"budget_stop": True}, goal=None, max_turns=None)
         self.assertNotIn("goal", single.message if single else "goal")
 
     def test_a_reached_goal_is_labelled_as_a_claim(self) -> None:
@@ -96,6 +96,25 @@ class WhyNoTurnFollows(SynchronousTestCase):
         assert reason is not None
         self.assertIn("self-reported, not verified", reason.message)
         self.assertIn("done", reason.message)
+
+
+class ATurnThatWasCut(SynchronousTestCase):
+    def test_the_next_turn_follows_while_there_is_one(self) -> None:
+        self.assertIsNone(kind(Outcome.CUT))
+        self.assertEqual(kind(Outcome.CUT, spent_usd=0.3, max_budget_usd=0.2), StopKind.BUDGET_SPENT)
+        self.assertEqual(kind(Outcome.CUT, control=Control.FAILED), StopKind.NO_CONTROL)
+
+    def test_at_the_cap_and_without_a_goal_it_is_why_the_run_stopped(self) -> None:
+        self.assertEqual(kind(Outcome.CUT, turn=3), StopKind.CUT)
+        self.assertEqual(kind(Outcome.CUT, goal=None, max_turns=None), StopKind.CUT)
+
+    def test_a_claim_made_in_it_does_not_decide_and_a_call_for_help_does(self) -> None:
+        self.assertEqual(kind(Outcome.CUT, signals=[REACHED]), StopKind.CUT)
+        self.assertEqual(kind(Outcome.CUT, signals=[REACHED, HELP]), StopKind.NEED_HELP)
+
+    def test_a_budget_stop_after_a_claim_does_not_say_that_nothing_was_claimed(self) -> None:
+        reason = follows(Outcome.CUT, {"budget_stop": True}, signals=[REACHED])
+        self.assertNotIn("never", reason.message if reason else "never")
 
 
 class TheState(SynchronousTestCase):

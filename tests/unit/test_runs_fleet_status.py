@@ -275,7 +275,7 @@ class OfAll(FleetCase):
         return [told["name"] for told in self.listed()["subagents"]]
 
     def test_of_nothing_it_is_an_empty_list_and_counts_of_nothing(self) -> None:
-        none = {"running": 0, "idle": 0, "blocked": 0, "killed": 0, "failed": 0}
+        none = {"running": 0, "waiting": 0, "idle": 0, "blocked": 0, "killed": 0, "failed": 0}
         self.assertEqual(self.listed(), {"subagents": [], "counts": none})
 
     def test_all_that_run_come_first_then_what_ended_last(self) -> None:
@@ -308,7 +308,9 @@ class OfAll(FleetCase):
         self.turn.signalled(SignalKind.NEED_HELP, "help", None)
         self.end()
         self.start("e")
-        self.assertEqual(self.listed()["counts"], {"running": 1, "idle": 1, "blocked": 1, "killed": 1, "failed": 1})
+        self.assertEqual(
+            self.listed()["counts"], {"running": 1, "waiting": 0, "idle": 1, "blocked": 1, "killed": 1, "failed": 1}
+        )
 
     def test_goals_are_cut_at_200_characters(self) -> None:
         self.start(goal="g" * 201)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import SpawnError
-from hivesub.records import Control, Outcome, SignalKind, State, StopKind, TurnSpec
-from hivesub.runs.machine import LEAST_BUDGET_USD, Core, new_steps
+from hivesub.records import Control, Outcome, SignalKind, State, StopKind, TurnEnd, TurnSpec, UsageLimit
+from hivesub.runs.machine import LEAST_BUDGET_USD, Core, Limits, new_steps
 from hivesub.runs.run import Run
 from hivesub.testing import FakeTurn, FakeTurnSpawner
 from tests.support.options import grouped
@@ -21,6 +23,7 @@ class MachineCase(SynchronousTestCase):
     """One run and its machine. `finished`: how often the machine told that the run is over."""
 
     def setUp(self) -> None:
+        self.clock = Clock()
         self.source = FakeTurnSpawner()
         self.began = 0
         self.finished = 0
@@ -40,8 +43,9 @@ class MachineCase(SynchronousTestCase):
             Core(
                 run=run,
                 source=self.source,
-                now=lambda: NOW,
+                now=lambda: NOW + timedelta(seconds=self.clock.seconds()),
                 redact=str,
+                limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
                 began=self.count_began,
                 finished=self.count_finished,
             )
@@ -324,3 +328,75 @@ class Stopping(MachineCase):
         run = self.run_of()
         assert run.stop_reason is not None
         self.assertEqual((run.stop_reason.kind, self.began, self.finished), (StopKind.TURN_ENDED, 1, 1))
+
+
+class AUsageLimit(MachineCase):
+    def limited(self, resets_in_s: float = 600.0, **end: Any) -> TurnEnd:
+        limit = UsageLimit(kind="five_hour", resets_at=NOW + timedelta(seconds=self.clock.seconds() + resets_in_s))
+        return turn_end(Outcome.FAILED, limit=limit, detail="You've hit your 5-hour limit", init=init(), **end)
+
+    def test_it_is_waited_out_and_the_turn_run_again_uncounted(self) -> None:
+        run = self.toward_goal(3)
+        self.turn.begin(init())
+        self.turn.end(self.limited())
+        self.assertEqual((run.state, run.turn_number, run.over), (State.WAITING, 1, False))
+        self.assertEqual(run.waiting_until, NOW + timedelta(seconds=607))
+        self.clock.advance(606.9)
+        self.assertEqual(len(self.source.turns), 1)
+        self.clock.advance(0.2)
+        again = self.turn.spec
+        self.assertEqual((len(self.source.turns), run.state, run.turn_number), (2, State.RUNNING, 1))
+        self.assertEqual((again.session_id, again.resume), (None, run.session_id))
+        self.assertTrue(again.prompt.startswith(b"do it"))
+        self.turn.end(turn_end())
+        self.assertIn(b"Turn 2 of 3", self.turn.spec.prompt)
+        self.assertIsNone(run.waiting_until)
+
+    def test_a_later_turn_is_asked_the_same_again(self) -> None:
+        self.toward_goal(3)
+        self.turn.end(turn_end())
+        self.turn.end(self.limited())
+        self.clock.advance(607)
+        self.assertEqual(self.source.turns[-1].spec.prompt, self.source.turns[-2].spec.prompt)
+
+    def test_all_waits_of_a_run_together_have_a_bound(self) -> None:
+        run = self.toward_goal(3)
+        self.turn.end(self.limited(4 * 3600.0))
+        self.clock.advance(4 * 3600.0 + 7)
+        self.turn.end(self.limited(3 * 3600.0))
+        self.assertEqual((run.state, self.finished), (State.FAILED, 1))
+
+    def test_a_reset_that_is_past_is_waited_for_by_the_spread_alone(self) -> None:
+        self.toward_goal(3)
+        self.turn.end(self.limited(-50.0))
+        self.clock.advance(7)
+        self.assertEqual(len(self.source.turns), 2)
+
+    def test_somebody_who_says_to_stop_ends_the_wait(self) -> None:
+        run = self.toward_goal(3)
+        self.turn.end(self.limited())
+        self.steps.stop("interrupted by the agent")
+        assert run.stop_reason is not None
+        self.assertEqual((run.state, self.finished, self.clock.getDelayedCalls()), (State.KILLED, 1, []))
+        self.assertEqual(run.stop_reason.message, "interrupted by the agent while it waited for a usage limit to reset")
+
+    def test_a_turn_that_had_signalled_is_not_run_again(self) -> None:
+        run = self.toward_goal(3)
+        self.turn.signalled(SignalKind.GOAL_REACHED, "done", None)
+        self.turn.end(self.limited())
+        self.assertEqual(run.state, State.FAILED)
+
+
+class ATurnThatClaudeCutOff(MachineCase):
+    def test_the_next_turn_is_told_that_and_why(self) -> None:
+        self.toward_goal(3)
+        self.turn.end(turn_end(Outcome.CUT, detail="its last answer asked for a tool that was never run"))
+        self.assertTrue(
+            self.turn.spec.prompt.startswith(
+                b"Your last turn was cut off (its last answer asked for a tool that was never run): "
+                b"look at what is not done, and go on toward the goal. Turn 2 of 3."
+            ),
+            self.turn.spec.prompt[:200],
+        )
+        self.turn.end(turn_end())
+        self.assertTrue(self.turn.spec.prompt.startswith(b"Your last turn ended without a signal, so go on"))

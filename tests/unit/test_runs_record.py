@@ -33,6 +33,7 @@ FIELDS = {
     "report_error",
     "usage",
     "control",
+    "retrying",
     "missing_tools",
     "todo",
 }

@@ -69,9 +69,13 @@ class TheCost(SynchronousTestCase):
         after(run, usage=used(0.625, since=0.125))
         self.assertEqual((run.usage.cost_usd, run.session_cost), (0.375, 0.625))
 
-    def test_a_total_that_shrinks_is_no_negative_cost(self) -> None:
-        run = after(run_of(session_cost=0.5), usage=used(0.25))
-        self.assertEqual(run.usage.cost_usd, 0.0)
+    def test_a_total_below_the_last_one_is_that_of_a_new_counter(self) -> None:
+        run = after(run_of(session_cost=0.25), usage=used(0.03))
+        self.assertEqual((run.usage.cost_usd, run.session_cost), (0.03, 0.03))
+
+    def test_what_claude_says_of_this_answer_alone_wins_over_any_total(self) -> None:
+        run = after(run_of(session_cost=0.25), usage=used(0.03, since=0.01))
+        self.assertEqual(run.usage.cost_usd, 0.01)
 
     def test_turns_and_tokens_are_summed(self) -> None:
         run = run_of()
@@ -141,10 +145,10 @@ class TheState(SynchronousTestCase):
 
 
 class WhatIsRemembered(SynchronousTestCase):
-    def test_of_a_turn_that_ended_neither_the_prompt_nor_the_init_event_is_kept(self) -> None:
-        run = after(run_of(prompt="x" * 1000), init=init())
+    def test_of_a_turn_that_ended_the_init_event_is_not_kept(self) -> None:
+        run = after(run_of(), init=init())
         assert run.last_turn is not None
-        self.assertEqual((run.prompt, run.last_turn.init), ("", None))
+        self.assertIsNone(run.last_turn.init)
         self.assertEqual(run.session_id, init().session_id)
 
     def test_the_directory_stays_the_one_that_others_share_where_init_names_no_other(self) -> None:

@@ -56,7 +56,7 @@ def is_interrupted(case: FleetCase) -> None:
     case.fleet.interrupt("alpha")
 
 
-FINISHED, FAILED, KILLED = Outcome.FINISHED, Outcome.FAILED, Outcome.KILLED
+FINISHED, CUT, FAILED, KILLED = Outcome.FINISHED, Outcome.CUT, Outcome.FAILED, Outcome.KILLED
 REACHED, HELP = SignalKind.GOAL_REACHED, SignalKind.NEED_HELP
 DIES = ends(KILLED, signal="SIGKILL", exit_code=None, detail="died on SIGKILL; the daemon did not send it")
 STOPPED = ends(KILLED, signal="SIGINT", detail="interrupted by the agent; exit code 0")
@@ -290,6 +290,30 @@ TABLE = (
         budget=0.3,
     ),
     Row(
+        "a single turn that claude cut off",
+        (ends(CUT, detail="its last answer asked for a tool that was never run"),),
+        *(StopKind.CUT, CUT, State.IDLE, None),
+        ("was cut off by claude, not finished", "never run"),
+        title="cut off",
+        never=("finished its turn", "failed"),
+    ),
+    Row(
+        "a goal run whose last turn claude cut off",
+        (ends(), ends(), ends(CUT, detail="its last answer was cut")),
+        *(StopKind.CUT, CUT, State.IDLE, (3, 3)),
+        ("Turn 3 of 3 was cut off by claude, not finished", "broke its turn off"),
+        title="cut off",
+        never=("limit of 3 turns",),
+    ),
+    Row(
+        "a goal run that claude stopped at its own budget",
+        (ends(CUT, budget_stop=True, detail="stopped by claude at its --max-budget-usd"),),
+        *(StopKind.BUDGET_SPENT, CUT, State.IDLE, (1, 3)),
+        ("Turn 1 of 3 was cut off by claude", "max_budget_usd", NEVER),
+        title="budget spent",
+        budget=0.3,
+    ),
+    Row(
         "a goal run whose signal route failed to connect",
         (control_fails, ends()),
         *(StopKind.NO_CONTROL, FINISHED, State.IDLE, (1, 3)),
@@ -343,7 +367,7 @@ class TheTable(FleetCase):
     def test_it_covers_every_stop_reason_outcome_and_state(self) -> None:
         self.assertEqual({row.stop for row in TABLE}, set(StopKind))
         self.assertEqual({row.outcome for row in TABLE}, set(Outcome))
-        self.assertEqual({row.state for row in TABLE}, set(State) - {State.RUNNING})
+        self.assertEqual({row.state for row in TABLE}, set(State) - {State.RUNNING, State.WAITING})
 
     def test_turn_n_of_m_is_told_while_it_runs_too(self) -> None:
         self.start(goal=GOAL, max_turns=MAX_TURNS)

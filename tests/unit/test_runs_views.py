@@ -100,7 +100,9 @@ class TheList(OverlookCase):
         self.start("three")
         told = self.overlook.all()
         self.assertEqual([record["name"] for record in told["subagents"]], ["three", "two", "one"])
-        self.assertEqual(told["counts"], {"running": 1, "idle": 2, "blocked": 0, "killed": 0, "failed": 0})
+        self.assertEqual(
+            told["counts"], {"running": 1, "waiting": 0, "idle": 2, "blocked": 0, "killed": 0, "failed": 0}
+        )
 
     def test_it_is_bounded_and_long_goals_are_cut(self) -> None:
         for number in range(OPERATOR_LISTED + 5):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.shapes import Record
@@ -156,6 +158,42 @@ class StatusTextTests(SynchronousTestCase):
         self.assertTrue(
             text.endswith("\nalpha has said nothing last yet: its turn wrote a result without a text."), text
         )
+
+
+class WaitingTextTests(SynchronousTestCase):
+    def test_a_wait_for_the_api_is_no_work(self) -> None:
+        since = (datetime.now(UTC) - timedelta(seconds=185)).isoformat()
+        retry = {"error": "authentication_failed", "status": 401, "attempt": 7, "max_attempts": 10, "since": since}
+        self.assertEqual(
+            told(record(retrying=retry)),
+            "alpha: running. Turn 2 of 5. Last event 3 s ago. "
+            "It waits for the API: authentication_failed, attempt 7 of 10, for 3 min.",
+        )
+        self.assertIn(
+            "It waits for the API: status 529, attempt", told(record(retrying={**retry, "error": None, "status": 529}))
+        )
+        self.assertIn(
+            "It waits for the API: an error, attempt", told(record(retrying={**retry, "error": None, "status": None}))
+        )
+
+    def test_a_wait_for_a_usage_limit_says_until_when(self) -> None:
+        one = record(state="waiting", waiting_until="2031-05-06T12:00:07.000Z", last_event_age_s=None)
+        self.assertEqual(
+            told(one),
+            "alpha: waiting. Turn 2 of 5. A usage limit of the account holds it up: the turn is run again at "
+            "2031-05-06 12:00 UTC.",
+        )
+
+    def test_a_turn_that_was_cut_is_never_called_finished(self) -> None:
+        one = ended("idle", "cut", "cut", last={"detail": "its last answer asked for a tool that was never run"})
+        text = told(one)
+        self.assertIn("Turn 2 of 5 was cut off by claude, not finished: its last answer asked for a tool", text)
+        self.assertIn("The run stopped because claude broke its turn off.", text)
+        self.assertIn("`continue` takes it up", text)
+
+    def test_a_cost_that_is_not_known_is_said_to_be(self) -> None:
+        usage = {"cost_usd": None, "claude_turns": 3, "input_tokens": 1, "output_tokens": 1}
+        self.assertIn("What it cost is not known.", told(ended("idle", "turn_ended", usage=usage)))
 
 
 class ListTextTests(SynchronousTestCase):

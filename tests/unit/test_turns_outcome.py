@@ -35,12 +35,22 @@ BUDGET = {
     "is_error": True,
     "errors": ["Reached maximum budget ($1)"],
 }
+OUT_OF_CONTEXT = {**GOOD, "stop_reason": "model_context_window_exceeded"}
+MAX_TURNS = {"type": "result", "subtype": "error_max_turns", "is_error": True, "errors": ["Reached 3 turns"]}
+REFUSAL = {**API_ERROR, "result": "I will not", "stop_reason": "refusal"}
+LISTED = {
+    "type": "system",
+    "subtype": "background_tasks_changed",
+    "tasks": [{"task_id": "b1", "description": "npm test"}, {"task_id": "b2"}],
+}
+UPDATED = {"type": "system", "subtype": "task_updated", "task_id": "b1", "patch": {"status": "killed"}}
+NOTIFIED = {"type": "system", "subtype": "task_notification", "task_id": "b2", "status": "stopped"}
 NOT_FOUND = "No conversation found with session ID: 7"
 MISS = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [NOT_FOUND]}
 INTERRUPTED = {"type": "user", "message": {"content": [{"type": "text", "text": "[Request interrupted by user]"}]}}
 HALF = b'{"type":"result","subtype":"success","is_error":false,"result":"do'
 
-FINISHED, FAILED, KILLED = Outcome.FINISHED, Outcome.FAILED, Outcome.KILLED
+FINISHED, CUT, FAILED, KILLED = Outcome.FINISHED, Outcome.CUT, Outcome.FAILED, Outcome.KILLED
 STOP = "interrupted by the agent"
 INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
 OUR_INT = {"our_stop": STOP, "last_sent_signal": INT}
@@ -81,6 +91,17 @@ TABLE: list[tuple[str, list[object], dict[str, Any], Outcome, str | None, str]] 
     ("code of a harmless signal", [INIT], {"exit_code": 128 + 17}, FAILED, None, "exit code 145"),
     ("exit code 128", [INIT], {"exit_code": 128}, FAILED, None, "exit code 128"),
     ("exit code 255", [INIT], {"exit_code": 255}, FAILED, None, "exit code 255"),
+    ("a result before init and none after it", [GOOD, INIT], {}, FAILED, None, "exit 0 without a result"),
+    ("a result and no init at all", [GOOD], {}, FAILED, None, "exit 0 without a result"),
+    ("a new init that nothing answered", [INIT, GOOD, INIT], {}, FAILED, None, "exit 0 without a result"),
+    ("a last answer that asks for a tool", [INIT, {**GOOD, "stop_reason": "tool_use"}], {}, CUT, None, "never run"),
+    ("a last answer cut at its tokens", [INIT, {**GOOD, "stop_reason": "max_tokens"}], {}, CUT, None, "most tokens"),
+    ("an answer at the end of the context", [INIT, OUT_OF_CONTEXT], {}, CUT, None, "the model's context"),
+    ("a whole last answer", [INIT, {**GOOD, "stop_reason": "end_turn"}], {}, FINISHED, None, ""),
+    ("an answer cut before a whole one", [INIT, OUT_OF_CONTEXT, INIT, GOOD], {}, FINISHED, None, ""),
+    ("claude's own bound of turns", [INIT, MAX_TURNS], {"exit_code": 1}, CUT, None, "its own bound of turns: "),
+    ("a refusal with exit 0", [INIT, {**GOOD, "stop_reason": "refusal"}], {}, FAILED, None, "the model refused: done"),
+    ("a refusal as an error", [INIT, REFUSAL], {"exit_code": 1}, FAILED, None, "the model refused: I will not"),
     ("SIGINT from elsewhere", [INIT, INTERRUPTED], {}, KILLED, "SIGINT", "did not send"),
     ("SIGINT from elsewhere, mid-stream", [INIT, ABORTED], {}, KILLED, "SIGINT", "did not send"),
     ("SIGINT from elsewhere, in a tool", [INIT, INTERRUPTED, DURING], {}, KILLED, "SIGINT", "did not send"),
@@ -141,15 +162,57 @@ class TableTests(SynchronousTestCase):
         self.assertEqual((seen.usage.claude_turns, seen.usage.total_cost_usd), (3, 0.5))
 
 
+class BackgroundWork(SynchronousTestCase):
+    def test_what_claude_stopped_at_its_exit_is_named_and_the_turn_finished(self) -> None:
+        ended = end(INIT, LISTED, GOOD, UPDATED, NOTIFIED, {**LISTED, "tasks": []})
+        self.assertIs(ended.outcome, FINISHED)
+        self.assertEqual(
+            ended.detail,
+            "claude stopped background work at its exit, which is not done: npm test, one without a name",
+        )
+
+    def test_what_was_stopped_before_the_last_answer_was_claudes_own_business(self) -> None:
+        self.assertEqual(end(INIT, LISTED, UPDATED, GOOD).detail, "")
+        self.assertEqual(end(INIT, LISTED, GOOD, UPDATED, INIT, GOOD).detail, "")
+
+    def test_what_ended_by_itself_was_not_stopped(self) -> None:
+        self.assertEqual(end(INIT, LISTED, GOOD, {**NOTIFIED, "status": "completed"}).detail, "")
+
+
+class UsageLimits(SynchronousTestCase):
+    LIMIT = {
+        "type": "rate_limit_event",
+        "rate_limit_info": {"status": "rejected", "resetsAt": 1_900_000_000, "rateLimitType": "five_hour"},
+    }
+    REFUSED = {**API_ERROR, "result": "You've hit your 5-hour limit", "api_error_status": 429}
+
+    def test_a_turn_that_failed_at_a_limit_knows_when_it_resets(self) -> None:
+        ended = end(INIT, self.LIMIT, self.REFUSED, exit_code=1)
+        assert ended.limit is not None
+        self.assertEqual((ended.outcome, ended.limit.kind), (FAILED, "five_hour"))
+        self.assertEqual(ended.limit.resets_at, datetime(2030, 3, 17, 17, 46, 40, tzinfo=UTC))
+
+    def test_a_limit_that_let_the_request_through_is_none(self) -> None:
+        for info in ({"status": "allowed", "resetsAt": 1_900_000_000}, {"status": "rejected"}, {}, "x"):
+            ended = end(INIT, {**self.LIMIT, "rate_limit_info": info}, self.REFUSED, exit_code=1)
+            self.assertIsNone(ended.limit, info)
+        for resets_at in (-1, "soon", True, 1e30, None):
+            info = {"status": "rejected", "resetsAt": resets_at}
+            self.assertIsNone(end(INIT, {**self.LIMIT, "rate_limit_info": info}, self.REFUSED).limit, resets_at)
+
+    def test_a_turn_that_finished_all_the_same_has_none(self) -> None:
+        self.assertIsNone(end(INIT, self.LIMIT, GOOD).limit)
+
+
 class BudgetAndToolTests(SynchronousTestCase):
     def test_claude_s_own_budget_stop_is_no_failure_and_says_so(self) -> None:
         seen = end(INIT, BUDGET, exit_code=1)
-        self.assertEqual((seen.outcome, seen.budget_stop, seen.exit_code), (FINISHED, True, 1))
+        self.assertEqual((seen.outcome, seen.budget_stop, seen.exit_code), (CUT, True, 1))
         self.assertIn("stopped by claude at its --max-budget-usd: Reached maximum budget ($1)", seen.detail)
 
     def test_one_that_stays_after_its_budget_stop_was_stopped_by_its_budget_all_the_same(self) -> None:
         stayed = end(INIT, BUDGET, **LINGERED)
-        self.assertEqual((stayed.outcome, stayed.budget_stop), (FINISHED, True))
+        self.assertEqual((stayed.outcome, stayed.budget_stop), (CUT, True))
 
     def test_a_child_killed_after_its_budget_stop_is_killed(self) -> None:
         seen = end(INIT, BUDGET, signal=9)

@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from hivesub.interfaces import ITurn
-from hivesub.records import Control, Outcome, TurnEnd, TurnSpec
+from hivesub.records import Control, Outcome, Retry, TurnEnd, TurnSpec
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
 from hivesub.turns import turn as turn_module
 from hivesub.turns.ladder import Ladder
@@ -149,7 +149,7 @@ class Beginning(TurnTestCase):
 
         broken = Deferred.fromCoroutine(self.report(raises))
         later = self.turn.when_ended()
-        self.child.out(result())
+        self.child.out(init() + result())
         self.child.exit()
         self.failureResultOf(broken, ValueError)
         self.assertEqual(self.successResultOf(later).outcome, Outcome.FINISHED)
@@ -674,3 +674,40 @@ class Requests(TurnTestCase):
         end = self.end()
         self.turn.request_ended()
         self.assertIs(self.successResultOf(self.turn.when_ended()), end)
+
+
+class WaitingForTheApi(TurnTestCase):
+    @staticmethod
+    def retry(attempt: int) -> bytes:
+        return event(
+            type="system", subtype="api_retry", attempt=attempt, max_retries=10, retry_delay_ms=500,
+            error_status=401, error="authentication_failed",
+        )  # fmt: skip
+
+    def test_it_is_seen_at_once_and_gone_with_the_next_other_event(self) -> None:
+        self.child.out(init())
+        self.assertIsNone(self.turn.retrying)
+        self.child.out(self.retry(1))
+        self.child.out(self.retry(2))
+        retrying = self.turn.retrying
+        assert retrying is not None
+        self.assertEqual(retrying.retry, Retry(error="authentication_failed", status=401, attempt=2, max_attempts=10))
+        self.child.out(event(type="assistant", message={"content": []}))
+        self.assertIsNone(self.turn.retrying)
+
+    def test_to_the_idle_timeout_it_is_silence(self) -> None:
+        self.spawn(idle_timeout_s=20.0)
+        self.child.out(init())
+        for attempt in range(1, 43):
+            self.reactor.advance(0.5)
+            self.child.out(self.retry(attempt))
+        self.reactor.pump([0.1] * 5)
+        self.assertEqual(self.signals(), [INT])
+        self.child.exit(0)
+        self.assertIn("silent for 20 s, its idle_timeout_s, while it waited for its API", self.end().detail)
+
+    def test_the_age_of_the_last_event_is_what_it_is(self) -> None:
+        self.child.out(init())
+        self.reactor.advance(5)
+        self.child.out(self.retry(1))
+        self.assertEqual(self.turn.last_event_at, self.reactor.seconds())

@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred
 from twisted.web.iweb import IRequest, ITemplateLoader
 from twisted.web.template import Element, Tag, XMLString, renderer, tags
 
-from hivesub.endings import UNVERIFIED
+from hivesub.endings import GOING_ON, UNVERIFIED
 from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, size, span, whole
 from hivesub.records import StopKind
 from hivesub.shapes import OperatorList, OperatorRecord
@@ -54,7 +54,7 @@ def _turn(record: OperatorRecord) -> Tag:
 def _age(record: OperatorRecord) -> Tag:
     age = record["last_event_age_s"]
     if age is None:
-        words = "starting" if record["state"] == "running" else f"ended {clock(record['ended_at'])}"
+        words = "starting" if record["state"] in GOING_ON else f"ended {clock(record['ended_at'])}"
         return tags.span(words)
     # The script makes it tick.
     return tags.span(f"{span(age)} ago", class_=f"age {liveliness(age)}".strip(), **{"data-age": f"{age:g}"})
@@ -62,7 +62,7 @@ def _age(record: OperatorRecord) -> Tag:
 
 def _strip(record: OperatorRecord, length: int) -> Tag:
     output = record["history"]["activity"]
-    return activity(output["bytes"][-length:], output["slot_s"], record["state"], live=record["state"] == "running")
+    return activity(output["bytes"][-length:], output["slot_s"], record["state"], live=record["state"] in GOING_ON)
 
 
 def _todo(record: OperatorRecord) -> str:
@@ -70,7 +70,7 @@ def _todo(record: OperatorRecord) -> str:
 
 
 def _why(record: OperatorRecord) -> str:
-    if record["state"] == "running":
+    if record["state"] in GOING_ON:
         return cut(claims_sentence(record))
     words = title_words(record)
     reason, last = record["stop_reason"], record["last_turn"]
@@ -153,7 +153,7 @@ class Subagent(Element):
 
     @renderer
     def standing(self, request: IRequest, tag: Tag) -> Tag:
-        running = self._record["state"] == "running"
+        running = self._record["state"] in GOING_ON
         sentences = [] if running else [outcome_sentence(self._record), stop_sentence(self._record)]
         return tag(" ".join(each for each in (*sentences, claims_sentence(self._record)) if each))
 
@@ -163,7 +163,7 @@ class Subagent(Element):
 
     @renderer
     def scale(self, request: IRequest, tag: Tag) -> Tag:
-        output, live = self._history["activity"], self._record["state"] == "running"
+        output, live = self._history["activity"], self._record["state"] in GOING_ON
         length = span(len(output["bytes"]) * output["slot_s"])
         ends = (f"{length} ago", "now") if live else (f"{length} before", "last output")
         return tag(
