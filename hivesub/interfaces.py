@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from twisted.internet.defer import Deferred
 
     from hivesub.records import (
+        CheckEnd,
         ContinueRequest,
         Control,
         Init,
@@ -90,6 +91,38 @@ class ITurnSpawner(Interface):
         """End what the turns of a run that is over have left running: SIGTERM, then SIGKILL.
 
         :returns: fires with how many there were, once they are gone, within 6 s or so.
+        """
+
+
+class ICheck(Interface):
+    """One run of a check."""
+
+    name: str = Attribute("The check's name.")
+    began_at: float = Attribute("Monotonic seconds.")
+
+    def when_ended() -> Deferred[CheckEnd]:
+        """Wait for the end.
+
+        :returns: fires once the process is gone, and all that it started. Each call gives its own Deferred. Never
+            errbacks.
+        """
+
+    def stop(reason: str) -> None:
+        """Begin the kill ladder, once; calls after the end change nothing.
+
+        :param reason: a clause for `detail`, such as ``interrupted by the agent``.
+        """
+
+
+class IChecks(Interface):
+    """The operator's checks."""
+
+    names: tuple[str, ...] = Attribute("Of all checks, in the order of the file.")
+
+    def start(name: str, directory: str, mark: str) -> ICheck:
+        """Run a check. One that cannot be run ends at once and says so.
+
+        :param mark: the value of HIVESUB_TURN in its environment.
         """
 
 

@@ -76,6 +76,30 @@ class TodoState(StrEnum):
     UNDELIVERED = "undelivered"
 
 
+class CheckOutcome(StrEnum):
+    """What was observed of a check's run. Only `passed` and `failed` say something of the work."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    KILLED = "killed"
+    TIMED_OUT = "timed_out"
+    NOT_RUN = "not_run"
+
+
+@frozen(kw_only=True)
+class CheckEnd:
+    """How a check ended. `exit_code`: None where there was none. `detail`: why it says nothing of the work, "" where it
+    does. `tail`: the end of its output, redacted, at most 4,000 characters.
+    """
+
+    name: str
+    outcome: CheckOutcome
+    exit_code: int | None
+    detail: str
+    tail: str
+    ended_at: datetime
+
+
 @frozen(kw_only=True)
 class Signal:
     """A claim by a subagent: labelled as one wherever it is shown."""

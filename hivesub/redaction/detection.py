@@ -47,6 +47,11 @@ def environment_secrets(environ: Mapping[str, str]) -> set[str]:
     return {value for value in found if value.strip()}
 
 
+def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
+    """An environment without the variables that hold a secret, by `environment_secrets`."""
+    return {name: value for name, value in environ.items() if not environment_secrets({name: value})}
+
+
 def server_secrets(env: Mapping[str, str], headers: Mapping[str, str], args: Sequence[str]) -> set[str]:
     """The secrets that an MCP server is given: every header; of its environment and its arguments what is named like
     one, and what looks random whatever it is called; of URLs, what `url_secrets` gives.
