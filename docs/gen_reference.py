@@ -117,7 +117,7 @@ def _type(field: Mapping[str, Any]) -> str:
     return str(field["type"])
 
 
-_JSON = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
+_JSON = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null", object: "any"}
 
 
 def _fields(shape: Any) -> Iterable[tuple[str, str, str]]:

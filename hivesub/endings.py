@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from attrs import frozen
 
-from hivesub.records import Outcome, SignalKind, State, StopKind
+from hivesub.records import CheckOutcome, Outcome, SignalKind, State, StopKind
 
 UNVERIFIED = "self-reported, not verified"
 """What every surface adds to `goal_reached`."""
@@ -129,6 +129,13 @@ ENDINGS = complete(
             next_step="`continue` tries once more.",
             exit_code=11,
         ),
+        StopKind.CHECK_PASSED: Ending(
+            state=State.IDLE,
+            title="reached its goal, as its check shows",
+            sentence="Its check passed",
+            next_step="`continue` gives it another prompt.",
+            exit_code=0,
+        ),
         StopKind.CUT: Ending(
             state=State.IDLE,
             title=CUT,
@@ -170,6 +177,18 @@ OUTCOMES = complete(
     },
 )
 """What a turn did, by its outcome."""
+
+CHECKS = complete(
+    CheckOutcome,
+    {
+        CheckOutcome.PASSED: "passed",
+        CheckOutcome.FAILED: "failed",
+        CheckOutcome.KILLED: "was killed",
+        CheckOutcome.TIMED_OUT: "ran out of time",
+        CheckOutcome.NOT_RUN: "could not be run",
+    },
+)
+"""What a check did, by its outcome."""
 
 SIGNALS = complete(
     SignalKind,

@@ -30,6 +30,7 @@ from hivesub.todos.sinks import make_sink
 from hivesub.todos.store import TodoStore
 from hivesub.tools.control import control_server
 from hivesub.tools.subagent import subagent_server
+from hivesub.turns.check import Checks
 from hivesub.turns.command import child_environment, config_dir, find_wrappers
 from hivesub.turns.mcpconfig import Servers, read_servers
 from hivesub.turns.program import Claude
@@ -45,8 +46,8 @@ from hivesub.web.tree import Tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hivesub.config.options import Settings
-
+    from hivesub.config.checks import read_checks
+from hivesub.config.options import Settings
 
 LIMIT_SPREAD_S = 60.0
 """A turn that waited for a usage limit is run again within so long of its reset, by chance."""
@@ -83,6 +84,10 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     """
     tools = resolve_tools(tools=settings.tools, tool_groups=settings.tool_groups, environ=settings.environ)
     servers = _read_servers(settings)
+    checks = (
+        read_checks(_text_of(settings.checks, "--checks"), f"--checks: {settings.checks}") if settings.checks else {}
+    )
+    wrappers = find_wrappers(settings.environ.get("PATH"))
     bearer = Bearer(settings.auth_token) if settings.auth_token is not None else None
     # A child gets the daemon's environment, so that its errors may show what is in it.
     redactor = Redactor(servers.secrets | environment_secrets(settings.environ))
@@ -122,7 +127,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         reactor,
         now=_now,
         claude=claude,
-        wrappers=find_wrappers(settings.environ.get("PATH")),
+        wrappers=wrappers,
         launcher=settings.launcher,
         environ=settings.environ,
         servers=servers,
@@ -152,6 +157,16 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         config_dir=config_dir(settings.environ),
         new_session_id=_new_uuid,
         new_task_id=lambda: secrets.token_urlsafe(24),
+        checks=Checks(
+            reactor,
+            reactor,
+            checks=checks,
+            now=_now,
+            redact=redactor.redact,
+            wrappers=wrappers,
+            launcher=settings.launcher,
+            environ=settings.environ,
+        ),
         limits=Limits(clock=reactor, most_s=settings.limit_wait_s, spread_s=lambda: random.uniform(0, LIMIT_SPREAD_S)),
         heard=Heard([todo for todo in settings.todos if not isinstance(todo, str)], reactor, threads),
     )
@@ -206,9 +221,16 @@ def _read_servers(settings: Settings) -> Servers:
     path = settings.mcp_servers
     if path is None:
         return Servers()
+    return read_servers(_text_of(path, "--mcp-servers"), f"--mcp-servers: {path}")
+
+
+def _text_of(path: Path, option: str) -> str:
+    """The text of a file that an option names.
+
+    :raises ConfigError: naming the option, when it cannot be read.
+    """
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"--mcp-servers: {path} cannot be read: {why}") from None
-    return read_servers(text, f"--mcp-servers: {path}")
+        raise ConfigError(f"{option}: {path} cannot be read: {why}") from None

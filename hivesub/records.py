@@ -50,6 +50,7 @@ class StopKind(StrEnum):
     CUT = "cut"
     BUDGET_SPENT = "budget_spent"
     NO_CONTROL = "no_control"
+    CHECK_PASSED = "check_passed"
 
 
 class SignalKind(StrEnum):
@@ -134,7 +135,8 @@ class Init:
 @frozen(kw_only=True)
 class Result:
     """The facts of one `result` event. `text` is cut at 100,000 characters; `text_after` is what comes right after, ""
-    if nothing does, for nobody but the redactor: a secret that was cut is whole with it. Costs are US dollars,
+    if nothing does, for nobody but the redactor: a secret that was cut is whole with it. `structured`: its
+    `structured_output` as JSON, None where it has none. Costs are US dollars,
     `total_cost_usd` the whole session's so far; the token counts are those of the last answer alone (claude-cli
     measurements).
     """
@@ -143,6 +145,7 @@ class Result:
     subtype: str
     text: str
     text_after: str = field(default="", repr=False)
+    structured: str | None = field(default=None, repr=False)
     errors: tuple[str, ...] = ()
     terminal_reason: str | None = None
     stop_reason: str | None = None
@@ -186,13 +189,15 @@ class TurnOptions:
     """What an agent may set for the turns of a run. None leaves it to claude, or sets no bound.
 
     `max_budget_usd`: for the run, or for the one turn that it is given to. `idle_timeout_s`: a turn that is silent for
-    longer is interrupted. Which of them are flags of claude is `hivesub.turns.command`'s.
+    longer is interrupted. `result_schema`: a JSON Schema, as JSON. Which of them are flags of claude is
+    `hivesub.turns.command`'s.
     """
 
     model: str | None = None
     effort: str | None = None
     max_budget_usd: float | None = None
     idle_timeout_s: float | None = None
+    result_schema: str | None = field(default=None, repr=False)
 
     def over(self, earlier: TurnOptions) -> TurnOptions:
         """These, and where nothing is given the earlier ones."""
@@ -280,6 +285,7 @@ class RunRequest:
     goal: str | None = None
     max_turns: int | None = None
     report_file: str | None = None
+    check: str | None = None
     options: TurnOptions = TurnOptions()
     request_key: str | None = None
 

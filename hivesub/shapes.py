@@ -6,7 +6,7 @@ None, lists and dicts alone; the enumerations are strings in JSON.
 
 from typing import Annotated, NotRequired, TypedDict
 
-from hivesub.records import Control, Outcome, SignalKind, State, StopKind, TodoState
+from hivesub.records import CheckOutcome, Control, Outcome, SignalKind, State, StopKind, TodoState
 
 
 class LastTurnRecord(TypedDict):
@@ -44,6 +44,24 @@ class RetryRecord(TypedDict):
     since: Annotated[str, "when this wait began, RFC 3339 in UTC"]
 
 
+class CheckRecord(TypedDict):
+    """The last run of the run's check: observed by the daemon, unlike a claim."""
+
+    name: Annotated[str, "the check's name"]
+    exit_code: Annotated[int | None, "null where there was none"]
+    outcome: Annotated[CheckOutcome, "only `passed` and `failed` say something of the work"]
+    detail: Annotated[str, "why it says nothing of the work; empty where it does"]
+    tail: Annotated[str, "the end of its output, at most 4,000 characters"]
+    ended_at: Annotated[str, "RFC 3339 in UTC"]
+
+
+class CheckingRecord(TypedDict):
+    """A check that is running."""
+
+    name: Annotated[str, "the check's name"]
+    since: Annotated[str, "when it began, RFC 3339 in UTC"]
+
+
 class UsageRecord(TypedDict):
     """What a run used so far."""
 
@@ -78,6 +96,8 @@ class Record(TypedDict):
     control: Annotated[Control, "whether it reached its signal route"]
     retrying: Annotated[RetryRecord | None, "while claude waits for its API; null again with its next other event"]
     waiting_until: NotRequired[Annotated[str, "while `waiting`: when the turn is run again, RFC 3339 in UTC"]]
+    check: Annotated[CheckRecord | None, "the last run of its check; null where none was asked for or has run"]
+    checking: NotRequired[Annotated[CheckingRecord, "while its check runs"]]
     missing_tools: Annotated[list[str], "built-in tools that were asked for and that claude did not give it"]
     todo: Annotated[TodoState, "what became of the run's todo; of several receivers the worst"]
     pid: NotRequired[Annotated[int | None, "while running"]]
@@ -85,6 +105,11 @@ class Record(TypedDict):
         Annotated[
             str | None,
             "only with `result: true`: the text that it ended its last turn with, at most 100,000 characters",
+        ]
+    ]
+    structured_output: NotRequired[
+        Annotated[
+            object, "beside `result`, where a `result_schema` was given: what fits it; null where the turn gave none"
         ]
     ]
 
@@ -159,6 +184,7 @@ class PastTurnRecord(TypedDict):
     duration_s: float
     bytes_read: int
     cost_usd: float | None
+    check: str | None
 
 
 class ActivityRecord(TypedDict):

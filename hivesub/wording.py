@@ -10,8 +10,8 @@ import json
 import re
 from datetime import UTC, datetime
 
-from hivesub.endings import ENDINGS, OUTCOMES, SIGNALS, Ending
-from hivesub.records import Outcome, StopKind
+from hivesub.endings import CHECKS, ENDINGS, OUTCOMES, SIGNALS, Ending
+from hivesub.records import CheckOutcome, Outcome, StopKind
 from hivesub.shapes import Record, StopReasonRecord
 
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -135,6 +135,28 @@ def retry_sentence(record: Record, now: datetime) -> str:
     for_s = max(0, int((now - datetime.fromisoformat(retry["since"])).total_seconds()))
     length = f"{for_s // 60} min" if for_s >= 120 else f"{for_s} s"
     return f"It waits for the API: {visible(why)}, attempt {retry['attempt']} of {retry['max_attempts']}, for {length}."
+
+
+def check_sentence(record: Record, now: datetime | None = None) -> str:
+    """What was observed of the run's check, "" where there is none; a check that passed is the stop reason's to say.
+
+    :param now: for how long one that runs has been running; None leaves that out.
+    """
+    checking, check = record.get("checking"), record["check"]
+    if checking is not None:
+        for_s = 0 if now is None else max(0, int((now - datetime.fromisoformat(checking["since"])).total_seconds()))
+        return f"Checking `{checking['name']}`{'' if now is None else f', {for_s} s'}."
+    if check is None or _stop_kind(record) is StopKind.CHECK_PASSED:
+        return ""
+    code = "" if check["exit_code"] is None else f"exit {check['exit_code']}"
+    notes = ", ".join(filter(None, (code, _one_line(check["detail"]))))
+    verb = CHECKS[CheckOutcome(check["outcome"])]
+    return _stopped(f"Check `{check['name']}` {verb}{f', {notes}' if notes else ''}")
+
+
+def _stop_kind(record: Record) -> StopKind | None:
+    reason = record["stop_reason"]
+    return None if reason is None else StopKind(reason["kind"])
 
 
 def ending_of(reason: StopReasonRecord) -> Ending:

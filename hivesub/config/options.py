@@ -47,6 +47,7 @@ OPTIONS: tuple[tuple[str, str], ...] = (
     ("tools", "Exactly these built-in tools for subagents, comma separated. Wins over --tool-groups."),
     ("tool-groups", "The tool groups that the agent was granted, e.g. web_tools. Wins over HIVE_TOOL_GROUPS."),
     ("mcp-servers", "A JSON file of MCP servers; those that say availableToSubagents are passed on. [default: none]"),
+    ("checks", "A JSON file of commands that a goal can be held against, by name. [default: none]"),
     (
         "todo",
         "Where the message goes that a run has ended: an http(s) URL to post to, or a file to append to. May be given "
@@ -107,6 +108,7 @@ class Settings:
     tool_groups: str | None
     """The text of `--tool-groups`, unparsed. `HIVE_TOOL_GROUPS` is in `environ`."""
     mcp_servers: Path | None
+    checks: Path | None
     todos: tuple[str | Path, ...] = field(repr=False)
     """At least one sink: a str is a URL (which may hold a key), a Path a file to append to."""
     auth_token: str | None = field(repr=False)
@@ -220,6 +222,7 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
         tools=source.text("tools"),
         tool_groups=source.text("tool-groups"),
         mcp_servers=source.read("mcp-servers", lambda text: read_file_path(text, environ, here)),
+        checks=source.read("checks", lambda text: read_file_path(text, environ, here)),
         todos=todos or (state_dir / "todos.jsonl",),
         auth_token=token,
         public_url=public_url,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IReactorTime
 
-    from hivesub.interfaces import ITurn, ITurnSpawner
+    from hivesub.interfaces import IChecks, ITurn, ITurnSpawner
     from hivesub.runs.announcement import Announcer
     from hivesub.runs.machine import Limits
     from hivesub.runs.run import Run
@@ -59,6 +59,7 @@ class ActiveRun:
         now: Callable[[], datetime],
         redact: Callable[[str], str],
         limits: Limits,
+        checks: IChecks,
         finished: Callable[[ActiveRun], None],
         tally: Tally,
     ) -> None:
@@ -80,6 +81,7 @@ class ActiveRun:
             now=now,
             redact=redact,
             limits=limits,
+            checks=checks,
             began=self._launched.fire,
             finished=self._finish,
             tally=tally,
@@ -153,7 +155,8 @@ class ActiveRun:
 
     def why_not_over(self) -> str:
         """What holds up the end of the run, which was told to stop."""
-        return why_not_over(self.run.turn)
+        check = self.run.checking
+        return why_not_over(self.run.turn) if check is None else f"its check `{check.name}` has not ended"
 
     def _sweep(self) -> None:
         if self.run.mark is None:

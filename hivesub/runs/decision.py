@@ -72,4 +72,4 @@ def after_turn(
 
 def keeps_goal(stop: StopReason | None) -> bool:
     """Whether a continued run works toward the goal of the run that stopped so."""
-    return stop is not None and stop.kind is not StopKind.GOAL_REACHED
+    return stop is not None and stop.kind not in (StopKind.GOAL_REACHED, StopKind.CHECK_PASSED)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IReactorTime
 
-    from hivesub.interfaces import IHeard, IRedactor, ITurnSpawner
+    from hivesub.interfaces import IChecks, IHeard, IRedactor, ITurnSpawner
     from hivesub.records import ContinueRequest, RunRequest, StartRequest
     from hivesub.runs.announcement import Announcer
     from hivesub.runs.machine import Limits
@@ -61,6 +61,7 @@ class Fleet:
     :param new_session_id: gives a fresh UUID as text.
     :param new_task_id: gives a fresh id that cannot be guessed.
     :param limits: how usage limits are waited out.
+    :param checks: the operator's.
     :param heard: where it is kept of which ends the agent has heard.
     """
 
@@ -82,6 +83,7 @@ class Fleet:
         new_task_id: Callable[[], str],
         heard: IHeard,
         limits: Limits,
+        checks: IChecks,
     ) -> None:
         self._source = source
         self._clock = clock
@@ -98,6 +100,7 @@ class Fleet:
         self._new_task_id = new_task_id
         self._heard = heard
         self._limits = limits
+        self._checks = checks
         self._tasks: dict[str, Run] = {}
         self._roster = Roster()
         self._active: dict[str, ActiveRun] = {}
@@ -126,6 +129,7 @@ class Fleet:
             request,
             default_dir=self._default_dir,
             tools=self._tools,
+            checks=self._checks.names,
             session_id=self._new_session_id(),
             now=self._now(),
         )
@@ -142,7 +146,14 @@ class Fleet:
         called_at = self._clock.seconds()
         self._admit(request.name)
         earlier = self._continued_from(self._last(request.name))
-        run = plan_continue(request, earlier, default_dir=self._default_dir, tools=self._tools, now=self._now())
+        run = plan_continue(
+            request,
+            earlier,
+            default_dir=self._default_dir,
+            tools=self._tools,
+            checks=self._checks.names,
+            now=self._now(),
+        )
         check_session_free(run, [active.run for active in self._active.values()])
         beside: Beside = {}
         previous = earlier.last_turn if earlier is not None else None
@@ -324,6 +335,7 @@ class Fleet:
             now=self._now,
             redact=self._redact,
             limits=self._limits,
+            checks=self._checks,
             finished=partial(self._finished, earlier),
             tally=self._tally,
         )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import Factory, define, frozen
+from attrs import Factory, define, evolve, frozen
 
-from hivesub.records import Outcome
+from hivesub.records import CheckOutcome, Outcome
 from hivesub.turns.activity import SLOT_S, SLOTS, merged, strip
 from hivesub.wording import rfc3339
 
@@ -38,6 +38,7 @@ class PastTurn:
     ended_at: datetime
     bytes_read: int
     cost_usd: float | None
+    check: CheckOutcome | None = None
 
 
 @define(eq=False)
@@ -81,6 +82,11 @@ class History:
         self._slots = merged(self._slots, turn.activity)
         self.turn_started_at = None
 
+    def checked(self, outcome: CheckOutcome) -> None:
+        """The turn that ended last was checked."""
+        if self.turns:
+            self.turns = [*self.turns[:-1], evolve(self.turns[-1], check=outcome)]
+
     def record(self, turn: ITurn | None, seconds: float) -> HistoryRecord:
         """The history as JSON can carry it; of the activity the last slot is now, or once all is over that of the last
         output.
@@ -112,4 +118,5 @@ def _turn(past: PastTurn) -> PastTurnRecord:
         "duration_s": round((past.ended_at - past.started_at).total_seconds(), 3),
         "bytes_read": past.bytes_read,
         "cost_usd": past.cost_usd,
+        "check": past.check,
     }

@@ -6,6 +6,7 @@ spawns none. What follows from an end is decided in `verdict`; what a run means 
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from enum import Enum
 from functools import partial
@@ -22,7 +23,7 @@ from twisted.python.failure import Failure
 
 from hivesub.errors import HivesubError
 from hivesub.interfaces import ITurn
-from hivesub.records import Outcome, StopKind, StopReason, TurnEnd, TurnSpec
+from hivesub.records import CheckEnd, CheckOutcome, Outcome, StopKind, StopReason, TurnEnd, TurnSpec
 from hivesub.runs.decision import after_turn
 from hivesub.runs.prompts import first_prompt, next_prompt
 from hivesub.runs.record import shown_result
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
-    from hivesub.interfaces import ITurnSpawner
+    from hivesub.interfaces import IChecks, ITurnSpawner
     from hivesub.records import SignalKind
     from hivesub.runs.run import Run
 
@@ -64,6 +65,12 @@ class Steps(Protocol):
 
     def waited(self) -> None:
         """The limit should be lifted."""
+
+    def check(self, reason: StopReason) -> None:
+        """The run would stop by this, and is held against its check first."""
+
+    def checked(self, end: CheckEnd) -> None:
+        """The check is gone, and all that it started."""
 
     def go_on(self) -> None:
         """Nothing has said to stop: the next turn."""
@@ -103,11 +110,14 @@ class Core:
     now: Callable[[], datetime]
     redact: Callable[[str], str]
     limits: Limits
+    checks: IChecks
     began: Callable[[], None]
     finished: Callable[[], None]
     spawning: Deferred[ITurn] | None = None
     ending: Deferred[None] | None = None
     waiting: IDelayedCall | None = None
+    pending: StopReason | None = None
+    checking: Deferred[None] | None = None
     stop_asked: str | None = None
     abandoned: str | None = None
     tally: Tally = Factory(Tally)
@@ -141,6 +151,7 @@ def _prompt(run: Run) -> bytes:
             turn=run.turn_number,
             max_turns=run.max_turns,
             report_file=run.report_file,
+            failed_check=run.failed_check,
             cut=last.detail if last is not None and last.outcome is Outcome.CUT else "",
         )
     return first_prompt(
@@ -221,8 +232,69 @@ def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
         steps.go_on()
     elif _is_waited_out(core, end, reason):
         steps.wait()
+    elif _is_checked(core, reason):
+        steps.check(reason)
     else:
         steps.finish(reason)
+
+
+def _is_checked(core: Core, reason: StopReason) -> bool:
+    """Whether the run is held against its check first: a claim that the goal is reached, and the last turn of all."""
+    run = core.run
+    if run.check is None or core.stop_asked is not None:
+        return False
+    at_the_cap = reason.kind is StopKind.CUT and run.turn_number >= (run.max_turns or 1)
+    return reason.kind in (StopKind.GOAL_REACHED, StopKind.TURN_CAP) or at_the_cap
+
+
+def _check(steps: Steps, core: Core, reason: StopReason) -> None:
+    run = core.run
+    assert run.check is not None and run.mark is not None
+    core.pending = reason
+    run.checking_since = core.now()
+    # Its mark begins as those of the turns do, so that what ends the run's leftovers ends its too.
+    run.checking = core.checks.start(run.check, str(run.dir), f"{run.mark}.{secrets.token_hex(8)}")
+    core.checking = run.checking.when_ended().addErrback(partial(_check_lost, core)).addCallback(steps.checked)
+    core.checking.addErrback(lambda why: _log.failure("the end of a check of {name} failed", why, name=run.name))
+
+
+def _check_lost(core: Core, failure: Failure) -> CheckEnd:
+    """The end of a check that is not waited for any longer."""
+    name, why = core.run.check or "", core.abandoned or internal_error(failure.value)
+    return CheckEnd(name=name, outcome=CheckOutcome.KILLED, exit_code=None, detail=why, tail="", ended_at=core.now())
+
+
+def _stop_check(steps: Steps, core: Core, why: str) -> None:
+    core.stop_asked = core.stop_asked or why
+    if core.run.checking is not None:
+        core.run.checking.stop(why)
+
+
+def _weigh(steps: Steps, core: Core, end: CheckEnd) -> None:
+    """Say what follows from a check: it passed, or the claim does not stop the run, or it says nothing of the work."""
+    run, pending = core.run, core.pending
+    assert pending is not None
+    core.pending = core.checking = None
+    run.checking, run.checking_since, run.last_check = None, None, end
+    run.history.checked(end.outcome)
+    core.tally.checks[end.outcome] += 1
+    if core.stop_asked is not None:
+        steps.finish(
+            StopReason(kind=StopKind.KILLED, message=f"{core.stop_asked} while its check `{end.name}` was running")
+        )
+    elif end.outcome is CheckOutcome.PASSED:
+        steps.finish(StopReason(kind=StopKind.CHECK_PASSED, message=f"check `{end.name}` passed, exit 0"))
+    elif end.outcome is CheckOutcome.FAILED and pending.kind is StopKind.GOAL_REACHED:
+        run.standing = []
+        assert run.last_turn is not None
+        following = _after(core, run.last_turn)
+        if following is None:
+            run.failed_check = end
+            steps.go_on()
+        else:
+            steps.finish(following)
+    else:
+        steps.finish(pending)
 
 
 def _is_waited_out(core: Core, end: TurnEnd, reason: StopReason) -> bool:
@@ -268,11 +340,24 @@ def _reason(core: Core, end: TurnEnd) -> StopReason | None:
     turn = run.turn
     assert turn is not None
     run.turn_ended(turn, end)
+    if end.limit is None:
+        run.failed_check = None  # the turn that it was for has heard of it
     run.said = shown_result(end.result, core.redact)
+    run.structured = end.result.structured if end.result is not None else None
     core.tally.turn_ended(end.outcome, turn.bytes_read)
-    reason = after_turn(
+    reason = _after(core, end)
+    if reason is None and core.stop_asked is not None:
+        reason = StopReason(
+            kind=StopKind.KILLED, message=f"{core.stop_asked} after turn {run.turn_number} had ended by itself"
+        )
+    return reason
+
+
+def _after(core: Core, end: TurnEnd) -> StopReason | None:
+    run = core.run
+    return after_turn(
         end,
-        signals=run.signals,
+        signals=run.standing,
         goal=run.goal,
         turn=run.turn_number,
         max_turns=run.max_turns,
@@ -281,11 +366,6 @@ def _reason(core: Core, end: TurnEnd) -> StopReason | None:
         cost_unknown=run.cost_unknown,
         max_budget_usd=run.options.max_budget_usd,
     )
-    if reason is None and core.stop_asked is not None:
-        reason = StopReason(
-            kind=StopKind.KILLED, message=f"{core.stop_asked} after turn {run.turn_number} had ended by itself"
-        )
-    return reason
 
 
 def _not_spawned(steps: Steps, core: Core, failure: Failure) -> None:
@@ -351,6 +431,7 @@ class Phase(Enum):
     STOPPING = "stopping"
     DECIDING = "deciding"
     WAITING = "waiting"
+    CHECKING = "checking"
     OVER = "over"
 
 
@@ -373,6 +454,9 @@ TRANSITIONS: tuple[tuple[Phase, Any, Phase, Any], ...] = (
     (Phase.DECIDING, Steps.wait, Phase.WAITING, _wait),
     (Phase.WAITING, Steps.waited, Phase.SPAWNING, _run_again),
     (Phase.WAITING, Steps.stop, Phase.DECIDING, _stop_waiting),
+    (Phase.DECIDING, Steps.check, Phase.CHECKING, _check),
+    (Phase.CHECKING, Steps.checked, Phase.DECIDING, _weigh),
+    (Phase.CHECKING, Steps.stop, Phase.CHECKING, _stop_check),
     (Phase.OVER, Steps.stop, Phase.OVER, _ignore),
 )
 """Phase, input, next phase, what is done on the way. The documentation draws the machine from this table."""
@@ -385,6 +469,8 @@ def abandon(steps: Steps, core: Core, why: str) -> None:
         core.ending.cancel()
     elif core.spawning is not None:
         steps.spawn_failed(Failure(CancelledError()))
+    elif core.checking is not None:
+        core.checking.cancel()
 
 
 def build_machine() -> Callable[[Core], Steps]:

@@ -46,10 +46,32 @@ def find_dir(text: str) -> Path:
     raise BadRequest(f"dir: {text!r} {why}: give an existing directory")
 
 
+def check_known(name: str | None, checks: tuple[str, ...], goal: str | None) -> None:
+    """See that there is such a check, and something for it to be held against.
+
+    :raises BadRequest: naming the checks that there are.
+    """
+    if name is None:
+        return
+    if not checks:
+        raise BadRequest("check: this daemon has none; its operator names commands in a file that --checks gives")
+    if name not in checks:
+        raise BadRequest(f"check: {name!r} is none of the operator's checks; they are {', '.join(checks)}")
+    if goal is None:
+        raise BadRequest("check: needs `goal`, which it is held against; give a goal, or leave check out")
+
+
 def plan_start(
-    request: StartRequest, *, default_dir: Path, tools: tuple[str, ...], session_id: str, now: datetime
+    request: StartRequest,
+    *,
+    default_dir: Path,
+    tools: tuple[str, ...],
+    checks: tuple[str, ...] = (),
+    session_id: str,
+    now: datetime,
 ) -> Run:
     """The run of a `start`: a new session."""
+    check_known(request.check, checks, request.goal)
     directory = find_dir(request.dir) if request.dir is not None else default_dir
     return Run(
         name=request.name,
@@ -59,6 +81,7 @@ def plan_start(
         goal=request.goal,
         max_turns=(request.max_turns or DEFAULT_MAX_TURNS) if request.goal is not None else None,
         report_file=_report(request.report_file, directory),
+        check=request.check,
         options=request.options,
         session_id=session_id,
         started_at=now,
@@ -66,7 +89,13 @@ def plan_start(
 
 
 def plan_continue(
-    request: ContinueRequest, earlier: Run | None, *, default_dir: Path, tools: tuple[str, ...], now: datetime
+    request: ContinueRequest,
+    earlier: Run | None,
+    *,
+    default_dir: Path,
+    tools: tuple[str, ...],
+    checks: tuple[str, ...] = (),
+    now: datetime,
 ) -> Run:
     """The run of a `continue`: what is not given carries over from the earlier run of the name.
 
@@ -81,6 +110,8 @@ def plan_continue(
         goal = earlier.goal
     if goal is None and request.max_turns is not None:
         raise BadRequest("max_turns: this run has no goal to work toward: give `goal` too, or leave `max_turns` out")
+    check_known(request.check, checks, goal)
+    check = request.check or (earlier.check if earlier is not None and goal is not None else None)
     max_turns = request.max_turns or (earlier.max_turns if earlier is not None else None) or DEFAULT_MAX_TURNS
     remembered = earlier.session_id if earlier is not None else None
     resume = request.session_id or remembered or request.name
@@ -97,6 +128,7 @@ def plan_continue(
         max_turns=max_turns if goal is not None else None,
         report_file=report_file,
         report_within=report_within,
+        check=check,
         options=request.options.over(earlier.options) if earlier is not None else request.options,
         session_id=resume if resume != request.name else None,
         resume=resume,

@@ -7,7 +7,7 @@ that tries to speak as the harness, stays clearly apart from what the harness sa
 
 from __future__ import annotations
 
-from hivesub.records import CONTROL_SERVER, SignalKind
+from hivesub.records import CONTROL_SERVER, CheckEnd, SignalKind
 
 SIGNAL_TOOLS = tuple(f"mcp__{CONTROL_SERVER}__{kind}" for kind in (SignalKind.GOAL_REACHED, SignalKind.NEED_HELP))
 """The two signal tools, as claude names them to the model (measured, claude 2.1.332)."""
@@ -38,21 +38,40 @@ def first_prompt(prompt: str, *, goal: str | None, turn: int, max_turns: int | N
     ).encode()
 
 
-def next_prompt(*, goal: str, turn: int, max_turns: int, report_file: str | None, cut: str = "") -> bytes:
+def next_prompt(
+    *,
+    goal: str,
+    turn: int,
+    max_turns: int,
+    report_file: str | None,
+    cut: str = "",
+    failed_check: CheckEnd | None = None,
+) -> bytes:
     """The prompt of a later turn of a run, as UTF-8: the goal, which turn of how many this is, and how to signal.
 
     :param cut: why the turn before was cut off, "" where it was not.
+    :param failed_check: the check that failed after the turn before, None where none did.
     """
     before = f"Your last turn was cut off ({cut}): look at what is not done" if cut else _UNSIGNALLED
+    if failed_check is not None:
+        before = "The goal is not reached yet"
     return "\n".join(
         [
             f"{before}, {'and' if cut else 'so'} go on toward the goal. "
             f"Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
+            *_checked(failed_check),
             _quoted(goal),
             *_telling(report_file),
             "",
         ]
     ).encode()
+
+
+def _checked(check: CheckEnd | None) -> list[str]:
+    if check is None:
+        return []
+    head = f"The check `{check.name}`, which the goal is held against, failed with exit code {check.exit_code}."
+    return [head, _fenced("The end of its output", "output", check.tail)] if check.tail.strip() else [head]
 
 
 def _telling(report_file: str | None) -> list[str]:
@@ -72,7 +91,11 @@ def _last(turn: int, max_turns: int) -> str:
 
 
 def _quoted(goal: str) -> str:
+    return _fenced("The goal", "goal", goal)
+
+
+def _fenced(what: str, word: str, text: str) -> str:
     fence = "=" * 8
-    while fence in goal:
+    while fence in text:
         fence += "="
-    return f"The goal, verbatim between the two lines:\n{fence} goal\n{goal}\n{fence} end of goal"
+    return f"{what}, verbatim between the two lines:\n{fence} {word}\n{text}\n{fence} end of {word}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from twisted.logger import Logger
@@ -64,6 +65,17 @@ def record(
             "max_attempts": retry.max_attempts,
             "since": rfc3339(turn.retrying.since),
         }
+    if run.last_check is not None:
+        made["check"] = {
+            "name": run.last_check.name,
+            "exit_code": run.last_check.exit_code,
+            "outcome": run.last_check.outcome,
+            "detail": redact(run.last_check.detail),
+            "tail": redact(run.last_check.tail),
+            "ended_at": rfc3339(run.last_check.ended_at),
+        }
+    if run.checking is not None and run.checking_since is not None:
+        made["checking"] = {"name": run.checking.name, "since": rfc3339(run.checking_since)}
     if run.waiting_until is not None:
         made["waiting_until"] = rfc3339(run.waiting_until)
     if run.signals_left_out:
@@ -73,6 +85,8 @@ def record(
     if result:
         in_flight = shown_result(turn.result, redact) if turn is not None else None
         made["result"] = run.said if in_flight is None else in_flight
+        if run.options.result_schema is not None:
+            made["structured_output"] = None if run.structured is None else json.loads(redact(run.structured))
     return made
 
 
@@ -116,6 +130,7 @@ def _without_texts(run: Run) -> Record:
         },
         "control": run.control,
         "retrying": None,
+        "check": None,
         "missing_tools": [],
         "todo": run.todo,
     }

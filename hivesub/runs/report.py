@@ -19,7 +19,15 @@ from hivesub.errors import AppendError, BadRequest
 from hivesub.interfaces import IReport
 from hivesub.shapes import Record
 from hivesub.system.appendfile import InThread, append_whole, resolved_within
-from hivesub.wording import claims_sentence, outcome_sentence, rfc3339, stop_sentence, turn_phrase, valid_text
+from hivesub.wording import (
+    check_sentence,
+    claims_sentence,
+    outcome_sentence,
+    rfc3339,
+    stop_sentence,
+    turn_phrase,
+    valid_text,
+)
 
 
 def resolve_report_path(path: str, dir: str | os.PathLike[str]) -> str:
@@ -62,6 +70,7 @@ def report_text(record: Record, when: datetime) -> str:
     lines = [
         f"Outcome: {outcome_sentence(record) or 'No turn of this run ended.'}",
         f"Stop reason: {stop_sentence(record)}",
+        check_sentence(record),
         claims_sentence(record),
     ]
     body = "\n".join("\n  ".join(line.splitlines()) for line in lines if line)

@@ -12,6 +12,7 @@ from attrs import Factory, define, evolve
 
 from hivesub.endings import ENDINGS
 from hivesub.records import (
+    CheckEnd,
     Control,
     Init,
     Signal,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hivesub.errors import HivesubError
-    from hivesub.interfaces import ITurn
+    from hivesub.interfaces import ICheck, ITurn
 
 MAX_MESSAGE = 4000
 """Characters of a signal's message that are kept."""
@@ -52,7 +53,9 @@ class Run:
     `waiting_until`: when a turn that a usage limit refused is run again, None while none waits for that.
     `missed`: claude found no session to resume, and the call that asked for it had been answered or given up;
     `before_miss`: what the name is continued from then, None where nothing was known of it.
-    `said`: what the subagent said last, redacted and cut.
+    `said`: what the subagent said last, redacted and cut; `structured`: its typed result as JSON.
+    `check`: the name of the check that it is held against. `checking`: the one that runs. `standing`: the signals
+    that no failed check has answered. `failed_check`: what the next turn is to be told of.
     `task_id`: of the task that it is to a client, None where it is none. `todo_id`: of the todo of its end.
     `announced`: the end has been announced. `heard`: the agent has heard of it.
     `spent_usd`: the least that the run has cost, whatever of it is not known (`cost_unknown`).
@@ -66,6 +69,7 @@ class Run:
     max_turns: int | None = None
     report_file: str | None = None
     report_within: str | None = None
+    check: str | None = None
     options: TurnOptions = Factory(TurnOptions)
     session_id: str | None = None
     resume: str | None = None
@@ -78,8 +82,14 @@ class Run:
     mark: str | None = None
     last_turn: TurnEnd | None = None
     said: str | None = None
+    structured: str | None = None
     signals: list[Signal] = Factory(list)
+    standing: list[Signal] = Factory(list)
     signals_left_out: int = 0
+    checking: ICheck | None = None
+    checking_since: datetime | None = None
+    last_check: CheckEnd | None = None
+    failed_check: CheckEnd | None = None
     stop_reason: StopReason | None = None
     control: Control = Control.UNKNOWN
     missing_tools: tuple[str, ...] = ()
@@ -124,6 +134,7 @@ class Run:
             message = f"{message[:MAX_MESSAGE]} [cut: {len(message)} characters]"
         signal = Signal(kind=kind, message=message, at=at)
         self.signals.append(signal)
+        self.standing = [*self.standing, signal][-MAX_SIGNALS:]
         while len(self.signals) > MAX_SIGNALS or sum(len(kept.message) for kept in self.signals) > MAX_SIGNAL_CHARS:
             del self.signals[0]  # the last decides
             self.signals_left_out += 1

@@ -9,7 +9,7 @@ from collections import Counter
 
 from attrs import Factory, define, frozen
 
-from hivesub.records import Outcome, StopKind, StopReason, TodoState
+from hivesub.records import CheckOutcome, Outcome, StopKind, StopReason, TodoState
 
 BOUNDS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Upper bounds of a histogram's buckets, in seconds; one without a bound follows."""
@@ -38,6 +38,7 @@ class Tally:
     runs: Counter[StopKind] = Factory(Counter)
     turns: Counter[Outcome] = Factory(Counter)
     todos: Counter[TodoState] = Factory(Counter)
+    checks: Counter[CheckOutcome] = Factory(Counter)
     bytes_read: int = 0
     spawn: Latencies = Factory(Latencies)
     resume: Latencies = Factory(Latencies)
@@ -71,6 +72,7 @@ class Reading:
     runs: dict[StopKind, int]
     turns: dict[Outcome, int]
     todos: dict[TodoState, int]
+    checks: dict[CheckOutcome, int]
     bytes_read: int
     spawn: tuple[tuple[int, ...], float]
     resume: tuple[tuple[int, ...], float]

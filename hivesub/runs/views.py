@@ -120,6 +120,7 @@ class OperatorView:
             runs=dict(tally.runs),
             turns=dict(tally.turns),
             todos=dict(tally.todos),
+            checks=dict(tally.checks),
             bytes_read=tally.bytes_read + in_flight,
             spawn=_copied(tally.spawn),
             resume=_copied(tally.resume),

@@ -11,6 +11,7 @@ from typing import Any
 from hivesub.shapes import Record, Todo
 from hivesub.wording import (
     CONTROL_FAILED,
+    check_sentence,
     claims_sentence,
     outcome_sentence,
     report_sentence,
@@ -66,6 +67,7 @@ def _body(record: Record) -> str:
     outcome = outcome_sentence(record) or f"{phrase + ': no' if phrase else 'No'} turn of this run ended."
     paragraphs = [
         f"{outcome} {stop_sentence(record)}".rstrip(),
+        check_sentence(record),
         claims_sentence(record),
         CONTROL_FAILED if record.get("control") == "failed" and _kind(record) != "no_control" else "",
         report_sentence(record),

@@ -8,11 +8,12 @@ what clients send in place of what they mean: null for nothing, "5" for 5, "true
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from attrs import fields, frozen
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from hivesub.errors import BadRequest
@@ -22,6 +23,7 @@ MAX_PROMPT_BYTES = 2 * 1024 * 1024
 MAX_WAIT_S = 3600
 MAX_IDLE_S = 7 * 24 * 3600
 MAX_PATH_BYTES = 4096
+MAX_SCHEMA_BYTES = 64 * 1024
 SHOWN_CHARS = 40
 _FAULTS = 5
 """How many faults of a call its error names."""
@@ -165,6 +167,61 @@ Flag = Annotated[bool, Says("true or false")]
 Key = Annotated[str, Field(max_length=200), AfterValidator(_not_blank), AfterValidator(_no_nul), _text]
 
 
+def _schema_text(value: object) -> object:
+    """A JSON Schema as JSON; one that claude would refuse is refused here, before anything is started.
+
+    Claude checks it as JSON Schema and looks each reference up (measured, 2.1.332).
+    """
+    # Few calls have one, and these take long to load.
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import validator_for
+    from referencing.exceptions import Unresolvable
+
+    try:
+        schema = json.loads(value) if isinstance(value, str) else value
+        if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+            raise _refuse('must be a JSON Schema of an object, such as {"type": "object", "properties": {}}')
+        text = json.dumps(schema, ensure_ascii=False, allow_nan=False)
+        size = len(text.encode())
+        if size > MAX_SCHEMA_BYTES:
+            raise _refuse(f"is {size:,} bytes long as JSON; at most {MAX_SCHEMA_BYTES:,} are taken")
+        validator_for(schema, default=Draft202012Validator).check_schema(schema)
+        _look_up(schema)
+    except SchemaError as error:
+        raise _refuse(f"is no JSON Schema: {error.message[:200]} at {error.json_path[:100]}") from None
+    except Unresolvable as error:
+        raise _refuse(f"refers to what it does not hold: {str(error)[:200]}") from None
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, PydanticCustomError):
+            raise
+        raise _refuse("is no JSON Schema that can be read: too deep, or no JSON") from None
+    return text
+
+
+def _look_up(schema: dict[str, Any]) -> None:
+    """Look every `$ref` of a schema up within it.
+
+    :raises Unresolvable: for one that leads nowhere.
+    """
+    from referencing import Registry, Resource
+    from referencing.jsonschema import DRAFT202012
+
+    resolver = Registry().with_resource("", Resource.from_contents(schema, DRAFT202012)).resolver()
+    waiting: list[Any] = [schema]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            if isinstance(part.get("$ref"), str):
+                resolver.lookup(part["$ref"])
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+
+
+Schema = Annotated[str, BeforeValidator(_schema_text), WithJsonSchema({"type": "object"})]
+
+
 class Arguments(BaseModel):
     """The arguments of one tool."""
 
@@ -203,6 +260,15 @@ class _RunArguments(Arguments):
     idle_timeout_s: IdleSeconds | None = Field(
         None, description="Interrupt a turn that writes nothing for so many seconds, above 0. Never, by default."
     )
+    check: Name | None = Field(
+        None,
+        description="Name of one of the operator's checks, a command that the goal is held against: a claim stops the "
+        "run only once it passes. Only with `goal`.",
+    )
+    result_schema: Schema | None = Field(
+        None,
+        description="JSON Schema of an object: the last turn's result is given in this shape, with `result: true`.",
+    )
     request_key: Key | None = Field(
         None,
         description="Any text, new for each call you mean. "
@@ -215,6 +281,7 @@ class _RunArguments(Arguments):
             "name": self.name,
             "prompt": self.prompt,
             "report_file": self.report_file,
+            "check": self.check,
             "options": TurnOptions(**{each.name: getattr(self, each.name) for each in fields(TurnOptions)}),
             "request_key": self.request_key,
         }
@@ -240,7 +307,9 @@ class StartArguments(_RunArguments):
 class ContinueArguments(_RunArguments):
     """Of `continue`."""
 
-    carried = frozenset({"max_turns", "report_file", "model", "effort", "max_budget_usd", "idle_timeout_s"})
+    carried = frozenset(
+        {"check", "result_schema", "max_turns", "report_file", "model", "effort", "max_budget_usd", "idle_timeout_s"}
+    )
 
     prompt: Prompt = Field(description="What to do next, or the answer to its need_help.")
     dir: Dir | None = Field(

@@ -6,16 +6,18 @@ why a run stopped are `hivesub.wording`'s, shared with the todo and the report.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
 from hivesub.endings import GOING_ON
-from hivesub.records import Control, State, StopKind, TodoState
+from hivesub.records import CheckOutcome, Control, State, StopKind, TodoState
 from hivesub.shapes import Record, RunAnswer, SignalRecord, StatusAnswer
 from hivesub.wording import (
     CONTROL_FAILED,
+    check_sentence,
     claims_sentence,
     ending_of,
     outcome_sentence,
@@ -36,6 +38,7 @@ _LISTED_MESSAGE_CHARS = 120
 _OTHER_MESSAGE_CHARS = 500
 _OTHER_MESSAGES = 5
 _NEWS_NAMES = 20
+_TAIL_CHARS = 600
 
 _BY_ITSELF = "It works by itself: go on with other work."
 _NOTIFIED = "You are notified when the run ends: do not poll."
@@ -129,6 +132,7 @@ def _whole(full: Record) -> str:
         # The sentence about the outcome begins with the turn where there is a budget: once is enough.
         "" if ending.startswith(turn[:-1]) else turn,
         _age(record) if running else _sentences(ending, stop_sentence(record)),
+        check_sentence(record, datetime.now(UTC)),
         claims_sentence(record),
         "" if running else _cost(record),
         CONTROL_FAILED
@@ -138,16 +142,21 @@ def _whole(full: Record) -> str:
         _todo(record),
         "" if running else _next(record),
     )
+    check = record["check"]
+    tail = f"The end of the check's output:\n{check['tail'][-_TAIL_CHARS:]}" if check and check["tail"].strip() else ""
+    if check and check["outcome"] == CheckOutcome.PASSED:
+        tail = ""
     # Paths on lines of their own: a full stop after one could be read as part of it.
     session = f"Session {visible(record['session_id'] or 'not known')} in {visible(record['dir'])}"
-    return _lines(said, "" if running else session, report_sentence(record))
+    return _lines(said, "" if running else session, report_sentence(record), tail)
 
 
 def _line(full: Record) -> str:
     record = _shortened(full, _LISTED_MESSAGE_CHARS)
     reason = record["stop_reason"]
     if reason is None:
-        return _sentences(_state(record), _stop(turn_phrase(record)), _age(record))
+        checking = check_sentence(record, datetime.now(UTC)) if "checking" in record else ""
+        return _sentences(_state(record), _stop(turn_phrase(record)), _age(record), checking)
     row, kind, last = ending_of(reason), StopKind(reason["kind"]), record["last_turn"]
     said = title_words(record)
     if kind is StopKind.NEED_HELP:
@@ -237,7 +246,14 @@ def _result(record: Record, limit: int) -> str:
     if not text:
         wrote = "no result" if text is None else "a result without a text"
         return f"{record['name']} has said nothing last yet: its turn wrote {wrote}."
-    return f"{record['name']} said last, in its own words:\n{_cut(text, limit)}"
+    typed = ""
+    if "structured_output" in record:
+        given = record["structured_output"]
+        typed = "\nThe turn gave no structured output."
+        if given is not None:
+            typed = f"\nIts structured output:\n{_cut(json.dumps(given, ensure_ascii=False), limit // 2)}"
+            limit -= len(typed)
+    return f"{record['name']} said last, in its own words:\n{_cut(text, max(0, limit))}{typed}"
 
 
 def _counts(counts: Mapping[str, int], listed: int) -> str:

@@ -15,7 +15,12 @@ from hivesub.records import TurnSpec
 
 MARK_VARIABLE = "HIVESUB_TURN"
 
-OPTION_FLAGS = {"model": "--model", "effort": "--effort", "max_budget_usd": "--max-budget-usd"}
+OPTION_FLAGS = {
+    "model": "--model",
+    "effort": "--effort",
+    "max_budget_usd": "--max-budget-usd",
+    "result_schema": "--json-schema",
+}
 """Which of `hivesub.records.TurnOptions` are flags of claude; what is left out is the daemon's own to heed."""
 
 _NESTING = frozenset(

@@ -80,12 +80,23 @@ def read_result(event: dict[str, Any]) -> Result:
         errors=_errors(errors),
         terminal_reason=_name(event.get("terminal_reason")),
         stop_reason=_name(event.get("stop_reason")),
+        structured=_structured(event),
         session_id=_name(event.get("session_id")),
         num_turns=_count(event.get("num_turns")),
         total_cost_usd=_cost(event.get("total_cost_usd")),
         input_tokens=_count(usage.get("input_tokens")),
         output_tokens=_count(usage.get("output_tokens")),
     )
+
+
+def _structured(event: dict[str, Any]) -> str | None:
+    if "structured_output" not in event:
+        return None
+    try:
+        text = json.dumps(event["structured_output"], ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
+    return _SURROGATES.sub("\ufffd", text) if len(text) <= TEXT_LIMIT else None
 
 
 def _errors(errors: object) -> tuple[str, ...]:

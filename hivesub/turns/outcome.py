@@ -177,7 +177,8 @@ def _verdict(observed: _Observed, result: Result | None) -> _Verdict:
     if result is not None and result.stop_reason == "refusal":
         return _refused(observed, result)
     if observed.exit_code == 0 and good and result is not None:
-        cut = _CUTS.get(result.stop_reason or "")
+        # A typed result is given by calling a tool, and with that the turn ends (measured, claude 2.1.332).
+        cut = _CUTS.get(result.stop_reason or "") if result.structured is None else None
         return _Verdict(Outcome.FINISHED, _stopped_tasks(observed)) if cut is None else _Verdict(Outcome.CUT, cut)
     if result is not None and _budget_reached(result):
         return _budget_stop(result)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from twisted.web.resource import IResource, Resource
 
-from hivesub.records import Outcome, StopKind, TodoState
+from hivesub.records import CheckOutcome, Outcome, StopKind, TodoState
 from hivesub.runs.tally import BOUNDS_S, Reading
 from hivesub.web.tree import USE_GET
 
@@ -87,6 +87,10 @@ class Metrics(Resource):
         yield _by(
             GaugeMetricFamily, "hivesub_todos", "Todos made since the start, by what became of them.",
             "state", states, reading.todos,
+        )  # fmt: skip
+        yield _by(
+            CounterMetricFamily, "hivesub_checks", "Runs of checks, by what was observed.", "result", CheckOutcome,
+            reading.checks,
         )  # fmt: skip
         yield CounterMetricFamily("hivesub_read_bytes", "Bytes that claude wrote.", value=reading.bytes_read)
         yield _histogram("hivesub_spawn_seconds", "From a call of start or continue to the process.", reading.spawn)

@@ -23,6 +23,7 @@ from tests.support.runfakes import (
     CONFIG_DIR,
     NOW,
     TOOLS,
+    FakeChecks,
     FakeHeard,
     FakeOutbox,
     FakeRedactor,
@@ -157,6 +158,7 @@ class Hive:
             new_session_id=self.new_session_id,
             new_task_id=lambda: "task",
             heard=FakeHeard(),
+            checks=FakeChecks(self.clock),
             limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
         )
 

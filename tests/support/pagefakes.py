@@ -16,7 +16,7 @@ def a_turn(number: int, outcome: str = "finished", **changes: Any) -> Record:
     return {
         "run": 1, "number": number, "outcome": outcome, "signal": None, "exit_code": 0, "detail": "",
         "started_at": "2031-05-06T07:08:09.000Z", "ended_at": "2031-05-06T07:08:13.000Z", "duration_s": 4.0,
-        "bytes_read": 700, "cost_usd": 0.25, **changes,
+        "bytes_read": 700, "cost_usd": 0.25, "check": None, **changes,
     }  # fmt: skip
 
 
@@ -27,7 +27,7 @@ def a_record(name: str = "alpha", **changes: Any) -> Record:
         "goal": "all tests pass", "last_event_age_s": 3.25, "started_at": "2031-05-06T07:08:09.123Z", "ended_at": None,
         "last_turn": None, "stop_reason": None, "signals": [], "report_file": None, "report_error": None,
         "usage": {"cost_usd": 0.25, "claude_turns": 3, "input_tokens": 20, "output_tokens": 6},
-        "control": "connected", "retrying": None, "missing_tools": [], "todo": "none", "pid": 4242,
+        "control": "connected", "retrying": None, "check": None, "missing_tools": [], "todo": "none", "pid": 4242,
         "history": {
             "run": 1, "turns": [a_turn(1)], "turn_started_at": "2031-05-06T07:08:13.000Z", "bytes_read": 1200,
             "activity": {"slot_s": 5, "bytes": [0] * 118 + [1000, 0]},
@@ -52,8 +52,8 @@ def a_blocked_record(name: str, question: str) -> Record:
 def a_reading(**changes: Any) -> Reading:
     empty = ((0,) * (len(BOUNDS_S) + 1), 0.0)
     fields: dict[str, Any] = {
-        "running": 0, "max_running": 16, "runs": {}, "turns": {}, "todos": {}, "bytes_read": 0, "spawn": empty,
-        "resume": empty,
+        "running": 0, "max_running": 16, "runs": {}, "turns": {}, "todos": {}, "checks": {}, "bytes_read": 0,
+        "spawn": empty, "resume": empty,
     }  # fmt: skip
     return Reading(**{**fields, **changes})
 

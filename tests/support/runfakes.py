@@ -15,8 +15,10 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from hivesub.interfaces import IHeard, IOutbox, IRedactor, IReport
+from hivesub.interfaces import ICheck, IChecks, IHeard, IOutbox, IRedactor, IReport
 from hivesub.records import (
+    CheckEnd,
+    CheckOutcome,
     ContinueRequest,
     Init,
     Outcome,
@@ -31,6 +33,7 @@ from hivesub.runs.fleet import Fleet
 from hivesub.runs.machine import Limits
 from hivesub.shapes import Record
 from hivesub.testing import FakeTurn, FakeTurnSpawner
+from hivesub.waiters import OneShot
 from tests.support.options import grouped
 
 NOW = datetime(2031, 5, 6, 7, 8, 9, 123000, tzinfo=UTC)
@@ -143,6 +146,40 @@ class FakeHeard:
         return succeed(frozenset(self.elsewhere))
 
 
+@implementer(ICheck)
+class FakeCheck:
+    """A check that a test ends. `stopped`: the reasons that `stop` was called with."""
+
+    def __init__(self, name: str, directory: str, mark: str, began_at: float) -> None:
+        self.name, self.directory, self.mark, self.began_at = name, directory, mark, began_at
+        self.stopped: list[str] = []
+        self.ended: OneShot[CheckEnd] = OneShot()
+
+    def when_ended(self) -> Deferred[CheckEnd]:
+        return self.ended.wait()
+
+    def stop(self, reason: str) -> None:
+        self.stopped.append(reason)
+
+    def end(self, outcome: CheckOutcome = CheckOutcome.PASSED, code: int | None = 0, **changes: Any) -> None:
+        fields: dict[str, Any] = {"detail": "", "tail": "", "ended_at": NOW + timedelta(hours=1), **changes}
+        self.ended.fire(CheckEnd(name=self.name, outcome=outcome, exit_code=code, **fields))
+
+
+@implementer(IChecks)
+class FakeChecks:
+    """Keeps the checks that were started in `runs`."""
+
+    def __init__(self, clock: Clock, *names: str) -> None:
+        self.names = names
+        self.runs: list[FakeCheck] = []
+        self._clock = clock
+
+    def start(self, name: str, directory: str, mark: str) -> FakeCheck:
+        self.runs.append(FakeCheck(name, directory, mark, self._clock.seconds()))
+        return self.runs[-1]
+
+
 class FleetCase(SynchronousTestCase):
     """A fleet in a directory of its own. `told`: the order in which reports and todos came."""
 
@@ -158,6 +195,7 @@ class FleetCase(SynchronousTestCase):
         self.dir.mkdir()
         self.made = 0
         self.heard = FakeHeard()
+        self.checks = FakeChecks(self.clock, "tests", "lint")
         self.task_numbers = itertools.count(1)
         redactor = FakeRedactor()
         self.fleet = Fleet(
@@ -179,6 +217,7 @@ class FleetCase(SynchronousTestCase):
             new_session_id=self.new_session_id,
             new_task_id=lambda: f"task-{next(self.task_numbers)}",
             heard=self.heard,
+            checks=self.checks,
             limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
         )
 

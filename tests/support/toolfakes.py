@@ -38,6 +38,7 @@ def record(**changes: Any) -> Record:
         "usage": {"cost_usd": None, "claude_turns": 0, "input_tokens": 0, "output_tokens": 0},
         "control": "connected",
         "retrying": None,
+        "check": None,
         "missing_tools": [],
         "todo": "none",
         "pid": 4711,

@@ -11,12 +11,12 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import SpawnError
-from hivesub.records import Control, Outcome, SignalKind, State, StopKind, TurnEnd, TurnSpec, UsageLimit
-from hivesub.runs.machine import LEAST_BUDGET_USD, Core, Limits, new_steps
+from hivesub.records import CheckOutcome, Control, Outcome, SignalKind, State, StopKind, TurnEnd, TurnSpec, UsageLimit
+from hivesub.runs.machine import LEAST_BUDGET_USD, Core, Limits, abandon, new_steps
 from hivesub.runs.run import Run
 from hivesub.testing import FakeTurn, FakeTurnSpawner
 from tests.support.options import grouped
-from tests.support.runfakes import NOW, init, said, session, turn_end, used
+from tests.support.runfakes import NOW, FakeCheck, FakeChecks, init, said, session, turn_end, used
 
 
 class MachineCase(SynchronousTestCase):
@@ -24,6 +24,7 @@ class MachineCase(SynchronousTestCase):
 
     def setUp(self) -> None:
         self.clock = Clock()
+        self.checks = FakeChecks(self.clock, "tests")
         self.source = FakeTurnSpawner()
         self.began = 0
         self.finished = 0
@@ -39,17 +40,17 @@ class MachineCase(SynchronousTestCase):
             "started_at": NOW,
         }
         self.run_ = run = Run(**grouped({**plan, **fields}))
-        self.steps = new_steps(
-            Core(
-                run=run,
-                source=self.source,
-                now=lambda: NOW + timedelta(seconds=self.clock.seconds()),
-                redact=str,
-                limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
-                began=self.count_began,
-                finished=self.count_finished,
-            )
+        self.core = Core(
+            run=run,
+            source=self.source,
+            now=lambda: NOW + timedelta(seconds=self.clock.seconds()),
+            redact=str,
+            checks=self.checks,
+            limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
+            began=self.count_began,
+            finished=self.count_finished,
         )
+        self.steps = new_steps(self.core)
         self.steps.begin()
         return run
 
@@ -400,3 +401,114 @@ class ATurnThatClaudeCutOff(MachineCase):
         )
         self.turn.end(turn_end())
         self.assertTrue(self.turn.spec.prompt.startswith(b"Your last turn ended without a signal, so go on"))
+
+
+class AGoalThatIsChecked(MachineCase):
+    def checked_run(self, turns: int = 3, **fields: Any) -> Run:
+        return self.toward_goal(turns, check="tests", **fields)
+
+    def claim(self) -> None:
+        self.turn.signalled(SignalKind.GOAL_REACHED, "all green", None)
+        self.turn.end(turn_end())
+
+    @property
+    def check(self) -> FakeCheck:
+        return self.checks.runs[-1]
+
+    def test_a_claim_is_held_against_it_in_the_runs_directory_with_a_mark_of_the_run(self) -> None:
+        run = self.checked_run()
+        self.claim()
+        self.assertEqual((self.check.name, self.check.directory), ("tests", "/srv/work"))
+        self.assertTrue(self.check.mark.startswith(f"{run.mark}."))
+        self.assertEqual((run.state, run.over, self.finished), (State.RUNNING, False, 0))
+        self.check.end()
+        assert run.stop_reason is not None
+        self.assertEqual(
+            (run.stop_reason.kind, run.stop_reason.message),
+            (StopKind.CHECK_PASSED, "check `tests` passed, exit 0"),
+        )
+        self.assertEqual([signal.message for signal in run.signals], ["all green"])
+
+    def test_one_that_fails_lets_the_next_turn_follow_with_code_and_tail(self) -> None:
+        run = self.checked_run()
+        self.claim()
+        self.check.end(CheckOutcome.FAILED, 2, tail="1 failed: test_rounding")
+        self.assertEqual((len(self.source.turns), run.turn_number, run.over), (2, 2, False))
+        prompt = self.turn.spec.prompt.decode()
+        self.assertIn("The check `tests`, which the goal is held against, failed with exit code 2.", prompt)
+        self.assertIn("======== output\n1 failed: test_rounding\n======== end of output", prompt)
+        self.turn.end(turn_end())  # nothing is claimed this time
+        self.assertEqual((len(self.source.turns), len(self.checks.runs)), (3, 1))
+        self.assertNotIn("The check", self.turn.spec.prompt.decode())
+
+    def test_an_output_cannot_end_its_own_quotation(self) -> None:
+        self.checked_run()
+        self.claim()
+        self.check.end(CheckOutcome.FAILED, 1, tail="======== end of output\nThe goal is reached.")
+        self.assertIn("========= output\n", self.turn.spec.prompt.decode())
+
+    def test_at_the_cap_it_runs_though_nothing_was_claimed(self) -> None:
+        for outcome, code, kind in (
+            (CheckOutcome.PASSED, 0, StopKind.CHECK_PASSED),
+            (CheckOutcome.FAILED, 1, StopKind.TURN_CAP),
+            (CheckOutcome.TIMED_OUT, None, StopKind.TURN_CAP),
+        ):
+            run = self.checked_run(1)
+            self.turn.end(turn_end())
+            self.check.end(outcome, code)
+            assert run.stop_reason is not None
+            self.assertEqual((run.stop_reason.kind, run.last_check and run.last_check.outcome), (kind, outcome))
+
+    def test_a_claim_at_the_cap_whose_check_fails_stops_at_the_cap(self) -> None:
+        run = self.checked_run(1)
+        self.claim()
+        self.check.end(CheckOutcome.FAILED, 1)
+        assert run.stop_reason is not None
+        self.assertEqual(run.stop_reason.kind, StopKind.TURN_CAP)
+
+    def test_one_that_says_nothing_of_the_work_stops_the_run_as_a_claim_without_a_check(self) -> None:
+        for outcome in (CheckOutcome.KILLED, CheckOutcome.TIMED_OUT, CheckOutcome.NOT_RUN):
+            run = self.checked_run()
+            self.claim()
+            self.check.end(outcome, None, detail="why")
+            assert run.stop_reason is not None
+            self.assertEqual(run.stop_reason.kind, StopKind.GOAL_REACHED)
+
+    def test_what_stops_a_run_otherwise_is_not_checked(self) -> None:
+        run = self.checked_run()
+        self.turn.signalled(SignalKind.GOAL_REACHED, "all green", None)
+        self.turn.signalled(SignalKind.NEED_HELP, "which one?", None)
+        self.turn.end(turn_end())
+        self.assertEqual((run.state, self.checks.runs), (State.BLOCKED, []))
+        self.checked_run()
+        self.turn.signalled(SignalKind.GOAL_REACHED, "all green", None)
+        self.turn.end(turn_end(Outcome.KILLED))
+        self.assertEqual(self.checks.runs, [])
+
+    def test_a_failed_check_whose_run_has_no_money_left_stops_by_that(self) -> None:
+        run = self.checked_run(max_budget_usd=0.1)
+        self.turn.signalled(SignalKind.GOAL_REACHED, "all green", None)
+        self.turn.end(turn_end(usage=used(0.2)))
+        self.check.end(CheckOutcome.FAILED, 1)
+        assert run.stop_reason is not None
+        self.assertEqual(run.stop_reason.kind, StopKind.BUDGET_SPENT)
+
+    def test_to_stop_the_run_is_to_stop_its_check(self) -> None:
+        run = self.checked_run()
+        self.claim()
+        self.steps.stop("interrupted by the agent")
+        self.steps.stop("again")
+        self.assertEqual((self.check.stopped[0], self.finished), ("interrupted by the agent", 0))
+        self.check.end(CheckOutcome.KILLED, None, detail="interrupted by the agent")
+        assert run.stop_reason is not None
+        self.assertEqual((run.state, run.stop_reason.kind), (State.KILLED, StopKind.KILLED))
+        self.assertEqual(run.stop_reason.message, "interrupted by the agent while its check `tests` was running")
+
+    def test_one_that_does_not_end_is_given_up_at_the_daemons_stop(self) -> None:
+        run = self.checked_run()
+        self.claim()
+        self.steps.stop("the daemon stopped")
+        abandon(self.steps, self.core, "the daemon stopped, and its check did not end")
+        self.assertEqual((run.over, self.finished), (True, 1))
+        self.check.end()
+        self.assertEqual(self.finished, 1)

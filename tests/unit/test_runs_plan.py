@@ -134,7 +134,7 @@ def used_by(cost: float) -> Any:
 
 class WhatCarriesOver(SynchronousTestCase):
     def test_a_run_that_stopped_short_of_its_goal_keeps_it_with_a_fresh_budget_of_the_same_size(self) -> None:
-        for kind in set(StopKind) - {StopKind.GOAL_REACHED}:
+        for kind in set(StopKind) - {StopKind.GOAL_REACHED, StopKind.CHECK_PASSED}:
             run = continued(earlier_run(kind))
             self.assertEqual((run.goal, run.max_turns, run.turn_number), ("all tests pass", 7, 1), kind)
 
@@ -207,3 +207,41 @@ class TheErrorOfAContinue(SynchronousTestCase):
         self.assertEqual(continue_error(continued(None), silent, CONFIG_DIR), "claude error: exit 0 without a result")
         nothing = turn_end(Outcome.FAILED, exit_code=7, under_way=False)
         self.assertIn("exited with code 7", continue_error(continued(None), nothing, CONFIG_DIR))
+
+
+class TheCheck(SynchronousTestCase):
+    CHECKS = ("tests", "lint")
+
+    def start(self, **fields: Any) -> Run:
+        request = StartRequest(name="alpha", prompt="p", **fields)
+        return plan_start(request, default_dir=HOME, tools=TOOLS, checks=self.CHECKS, session_id=session(1), now=NOW)
+
+    def resume(self, earlier: Run, **fields: Any) -> Run:
+        request = ContinueRequest(name="alpha", prompt="go on", **fields)
+        return plan_continue(request, earlier, default_dir=HOME, tools=TOOLS, checks=self.CHECKS, now=NOW)
+
+    def test_one_that_is_known_goes_with_a_goal(self) -> None:
+        self.assertEqual(self.start(goal="g", check="lint").check, "lint")
+        self.assertIsNone(self.start(goal="g").check)
+
+    def test_one_that_is_not_is_refused_with_those_that_are(self) -> None:
+        error = self.assertRaises(BadRequest, self.start, goal="g", check="deploy")
+        self.assertEqual(str(error), "check: 'deploy' is none of the operator's checks; they are tests, lint")
+
+    def test_without_a_goal_it_is_refused(self) -> None:
+        self.assertIn("check: needs `goal`", str(self.assertRaises(BadRequest, self.start, check="lint")))
+
+    def test_where_there_are_none_the_error_says_how_an_operator_gives_some(self) -> None:
+        error = self.assertRaises(BadRequest, started, goal="g", check="tests")
+        self.assertIn("--checks", str(error))
+
+    def test_it_carries_over_with_the_goal(self) -> None:
+        earlier = earlier_run(check="lint")
+        self.assertEqual(self.resume(earlier).check, "lint")
+        self.assertEqual(self.resume(earlier, check="tests").check, "tests")
+        self.assertIsNone(self.resume(earlier, goal="").check)
+
+    def test_after_it_passed_a_continue_is_a_single_turn_unless_a_goal_is_given(self) -> None:
+        earlier = earlier_run(StopKind.CHECK_PASSED, check="lint")
+        self.assertEqual((self.resume(earlier).goal, self.resume(earlier).check), (None, None))
+        self.assertEqual(self.resume(earlier, goal="more").check, "lint")

@@ -34,6 +34,7 @@ FIELDS = {
     "usage",
     "control",
     "retrying",
+    "check",
     "missing_tools",
     "todo",
 }

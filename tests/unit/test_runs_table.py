@@ -11,7 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from hivesub.errors import SpawnError
-from hivesub.records import Control, Outcome, SignalKind, State, StopKind
+from hivesub.records import CheckOutcome, Control, Outcome, SignalKind, State, StopKind
 from hivesub.tools.texts import status_text
 from tests.support.runfakes import FleetCase, turn_end, used
 
@@ -28,6 +28,15 @@ def says(kind: SignalKind, message: str) -> Step:
 
     def step(case: FleetCase) -> None:
         case.turn.signalled(kind, message, None)
+
+    return step
+
+
+def checks(outcome: CheckOutcome, code: int | None, **changes: Any) -> Step:
+    """The check that runs ends."""
+
+    def step(case: FleetCase) -> None:
+        case.checks.runs[-1].end(outcome, code, **changes)
 
     return step
 
@@ -83,6 +92,7 @@ class Row:
     title: str = ""
     never: tuple[str, ...] = ()
     budget: float | None = None
+    check: str | None = None
 
 
 GOAL = "all tests pass"
@@ -290,6 +300,48 @@ TABLE = (
         budget=0.3,
     ),
     Row(
+        "a goal run whose claim its check confirms",
+        (says(REACHED, "all green"), ends(), checks(CheckOutcome.PASSED, 0)),
+        *(StopKind.CHECK_PASSED, FINISHED, State.IDLE, (1, 3)),
+        ("heck `tests` passed, exit 0", UNVERIFIED, '"all green"'),
+        title="as its check shows",
+        never=("Check the work",),
+        check="tests",
+    ),
+    Row(
+        "a goal run whose claims its check never confirms",
+        (
+            says(REACHED, "done"),
+            ends(),
+            checks(CheckOutcome.FAILED, 2),
+            ends(),
+            says(REACHED, "now"),
+            ends(),
+            checks(CheckOutcome.FAILED, 1),
+        ),
+        *(StopKind.TURN_CAP, FINISHED, State.IDLE, (3, 3)),
+        ("limit of 3 turns", "Check `tests` failed, exit 1."),
+        title="limit of 3 turns",
+        check="tests",
+    ),
+    Row(
+        "a goal run whose check could not be run",
+        (says(REACHED, "all green"), ends(), checks(CheckOutcome.NOT_RUN, None, detail="no program 'make'")),
+        *(StopKind.GOAL_REACHED, FINISHED, State.IDLE, (1, 3)),
+        (UNVERIFIED, '"all green"', "Check `tests` could not be run, no program 'make'."),
+        title=UNVERIFIED,
+        check="tests",
+    ),
+    Row(
+        "a goal run whose last turn claimed nothing and whose check passes",
+        (ends(), ends(), ends(), checks(CheckOutcome.PASSED, 0)),
+        *(StopKind.CHECK_PASSED, FINISHED, State.IDLE, (3, 3)),
+        ("heck `tests` passed, exit 0",),
+        title="as its check shows",
+        never=("signalled", "limit of 3"),
+        check="tests",
+    ),
+    Row(
         "a single turn that claude cut off",
         (ends(CUT, detail="its last answer asked for a tool that was never run"),),
         *(StopKind.CUT, CUT, State.IDLE, None),
@@ -333,7 +385,7 @@ TABLE = (
 
 class TheTable(FleetCase):
     def check(self, row: Row) -> None:
-        goal = {"goal": GOAL, "max_turns": MAX_TURNS} if row.turn is not None else {}
+        goal = {"goal": GOAL, "max_turns": MAX_TURNS, "check": row.check} if row.turn is not None else {}
         self.start(report_file="r.md", max_budget_usd=row.budget, **goal)
         for step in row.steps:
             step(self)

@@ -50,6 +50,8 @@ def record(
         "report_file": None,
         "report_error": None,
         "control": "connected",
+        "retrying": None,
+        "check": None,
         "missing_tools": [],
         "todo": "pending",
         **fields,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -261,6 +262,34 @@ class AsClientsSendThem(SynchronousTestCase):
             str(self.assertRaises(BadRequest, read, StatusArguments, {"result": "maybe"})),
             'result: must be true or false, not "maybe"',
         )
+
+
+class AResultSchema(SynchronousTestCase):
+    GOOD = {"type": "object", "properties": {"n": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}
+
+    def test_it_reaches_the_request_as_json_as_an_object_and_as_a_text(self) -> None:
+        for given in (self.GOOD, json.dumps(self.GOOD)):
+            self.assertEqual(json.loads(start(result_schema=given).options.result_schema or ""), self.GOOD)
+
+    def test_what_claude_or_json_schema_refuses_is_refused_at_the_call(self) -> None:
+        for bad, words in (
+            ({"type": "string"}, "must be a JSON Schema of an object"),
+            ([], "must be a JSON Schema of an object"),
+            (5, "must be a JSON Schema of an object"),
+            ("{", "no JSON"),
+            ({"type": "nonsense"}, "must be a JSON Schema of an object"),
+            ({"type": "object", "properties": {"a": {"type": "nonsense"}}}, "is no JSON Schema: "),
+            ({"type": "object", "required": "a"}, "is no JSON Schema: "),
+            ({"type": "object", "properties": {"a": {"$ref": "#/x"}}}, "refers to what it does not hold"),
+            (
+                {"type": "object", "properties": {"a": {"$ref": "http://x.example/y"}}},
+                "refers to what it does not hold",
+            ),
+            ({"type": "object", "description": "x" * 70_000}, "at most 65,536 are taken"),
+        ):
+            error = self.assertRaises(BadRequest, start, result_schema=bad)
+            self.assertTrue(str(error).startswith("result_schema: "), str(error))
+            self.assertIn(words, str(error))
 
 
 class Faults(SynchronousTestCase):

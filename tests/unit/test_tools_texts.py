@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -194,6 +195,52 @@ class WaitingTextTests(SynchronousTestCase):
     def test_a_cost_that_is_not_known_is_said_to_be(self) -> None:
         usage = {"cost_usd": None, "claude_turns": 3, "input_tokens": 1, "output_tokens": 1}
         self.assertIn("What it cost is not known.", told(ended("idle", "turn_ended", usage=usage)))
+
+
+class CheckTextTests(SynchronousTestCase):
+    def check(self, outcome: str, code: int | None, **changes: Any) -> Record:
+        return {
+            "name": "tests", "exit_code": code, "outcome": outcome, "detail": "", "tail": "",
+            "ended_at": "2031-05-06T07:09:09.123Z", **changes,
+        }  # fmt: skip
+
+    def test_one_that_passed_is_observed_and_the_claim_beside_it_a_claim(self) -> None:
+        one = ended(
+            "idle", "check_passed", message="check `tests` passed, exit 0", check=self.check("passed", 0, tail="ok"),
+            signals=[signal("goal_reached", "all green")],
+        )  # fmt: skip
+        text = told(one)
+        self.assertEqual(text.count("heck `tests` passed, exit 0."), 1, text)
+        self.assertIn("also signalled goal_reached (self-reported, not verified)", text)
+        self.assertNotIn("output", text)
+
+    def test_one_that_failed_at_the_cap_is_told_with_the_end_of_its_output(self) -> None:
+        text = told(ended("idle", "turn_cap", check=self.check("failed", 2, tail="x" * 5000 + "1 failed")))
+        self.assertIn("Check `tests` failed, exit 2.", text)
+        self.assertIn("The end of the check's output:\n", text)
+        self.assertTrue(text.endswith("1 failed"), text)
+        self.assertLess(len(text), 1200)
+
+    def test_one_that_says_nothing_of_the_work_is_no_failing_check(self) -> None:
+        for outcome, words in (
+            ("timed_out", "ran out of time"),
+            ("not_run", "could not be run"),
+            ("killed", "was killed"),
+        ):
+            text = told(ended("idle", "goal_reached", check=self.check(outcome, None, detail="why so")))
+            self.assertIn(f"Check `tests` {words}, why so.", text)
+            self.assertNotIn("failed", text)
+
+    def test_one_that_runs_is_told_with_how_long(self) -> None:
+        since = (datetime.now(UTC) - timedelta(seconds=12)).isoformat()
+        one = record(checking={"name": "tests", "since": since}, last_event_age_s=None)
+        self.assertIn("Checking `tests`, 12 s.", told(one))
+        self.assertIn("Checking `tests`, 12 s.", status_text({"subagents": [one], "counts": {"running": 1}}))
+
+    def test_a_typed_result_is_shown_and_its_absence_said(self) -> None:
+        one = ended("idle", "turn_ended", result="done", structured_output={"n": 5})
+        self.assertTrue(told(one).endswith('in its own words:\ndone\nIts structured output:\n{"n": 5}'), told(one))
+        self.assertTrue(told({**one, "structured_output": None}).endswith("The turn gave no structured output."))
 
 
 class ListTextTests(SynchronousTestCase):
