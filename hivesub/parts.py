@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from hivesub.address import Address
+from hivesub.config.checks import read_checks
 from hivesub.errors import ConfigError
 from hivesub.redaction.detection import environment_secrets, url_secrets
 from hivesub.redaction.redactor import Redactor
@@ -46,7 +47,6 @@ from hivesub.web.tree import Tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hivesub.config.checks import read_checks
 from hivesub.config.options import Settings
 
 LIMIT_SPREAD_S = 60.0
