@@ -162,6 +162,14 @@ class ThePageOfOne(PageCase):
         self.assertIn("1 of run 1", text)
         self.assertIn("1 of run 2", text)
 
+    def test_each_turn_that_was_checked_has_a_tick_a_cross_or_a_question_mark(self) -> None:
+        record = a_record()
+        turns = [a_turn(number, check=check) for number, check in enumerate(("failed", "timed_out", "passed", None), 1)]
+        record["history"] |= {"turns": turns}
+        self.fleet.records = [record]
+        text = self.text("/?name=alpha")
+        self.assertEqual([text.count(mark) for mark in "✓✗?"], [1, 1, 1])
+
     def test_an_unknown_name_is_a_page_with_status_404(self) -> None:
         status, _, body = self.ask("/?name=%3Cb%3E")
         self.assertEqual(status, 404)

@@ -16,12 +16,12 @@ from twisted.internet.defer import Deferred
 from twisted.web.iweb import IRequest, ITemplateLoader
 from twisted.web.template import Element, Tag, XMLString, renderer, tags
 
-from hivesub.endings import GOING_ON, UNVERIFIED
+from hivesub.endings import CHECKS, GOING_ON, UNVERIFIED
 from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, size, span, whole
-from hivesub.records import StopKind
+from hivesub.records import CheckOutcome, StopKind
 from hivesub.shapes import OperatorList, OperatorRecord
 from hivesub.web.page.draw import activity, activity_words, timeline
-from hivesub.wording import claims_sentence, outcome_sentence, stop_sentence, title_words, turn_phrase
+from hivesub.wording import check_sentence, claims_sentence, outcome_sentence, stop_sentence, title_words, turn_phrase
 
 Pause = Callable[[], Deferred[str]]
 
@@ -192,7 +192,7 @@ class Subagent(Element):
             yield tag.clone().fillSlots(
                 id=f"{turn['run']}-{turn['number']}",
                 label=f"{turn['number']}" if self._history["run"] == 1 else f"{turn['number']} of run {turn['run']}",
-                outcome=tags.span(f"{outcome}{signal}", class_=f"pill {outcome}"),
+                outcome=[tags.span(f"{outcome}{signal}", class_=f"pill {outcome}"), _tick(turn["check"])],
                 started=clock(turn["started_at"]),
                 took=_took(turn["duration_s"]),
                 wrote=size(turn["bytes_read"]),
@@ -237,6 +237,8 @@ def _facts(record: OperatorRecord) -> Iterator[tuple[str, Any]]:
     yield "Cost", f"{dollars(usage['cost_usd'])} in this run"
     yield "Tokens", f"{usage['input_tokens']} in, {usage['output_tokens']} out, by {usage['claude_turns']} answers"
     yield "Signal route", record["control"]
+    if check_sentence(record):
+        yield "Check", check_sentence(record)
     if record["missing_tools"]:
         yield "Missing tools", ", ".join(record["missing_tools"])
     yield "Directory", tags.code(record["dir"])
@@ -247,6 +249,14 @@ def _facts(record: OperatorRecord) -> Iterator[tuple[str, Any]]:
         yield "Written in this turn", size(record["history"]["bytes_read"])
     yield "Started", whole(record["started_at"])
     yield "Ended", whole(record["ended_at"]) if record["ended_at"] else "it goes on"
+
+
+def _tick(check: str | None) -> Tag | str:
+    """What was observed of the turn's check: a tick, a cross, or a question mark where it says nothing of the work."""
+    if check is None:
+        return ""
+    mark = {CheckOutcome.PASSED: "✓", CheckOutcome.FAILED: "✗"}.get(CheckOutcome(check), "?")
+    return tags.span(f" {mark}", title=f"check {CHECKS[CheckOutcome(check)]}", class_=f"check {check}")
 
 
 def _took(seconds: float) -> str:
