@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class HivesubError(Exception):
-    """The base of all errors that are told to a caller: `str(error)` says why, and what would work."""
+    """The base of all errors that reach a caller: `str(error)` says why, and what would work."""
 
 
 class BadRequest(HivesubError):
@@ -18,7 +18,7 @@ class UnknownName(HivesubError):
 
 
 class AlreadyRunning(HivesubError):
-    """Raised by `start` and `continue` on a name whose run is going on; the text tells its state."""
+    """Raised by `start` and `continue` on a name whose run is going on; the text says in which state it is."""
 
 
 class NotRunning(HivesubError):

@@ -175,10 +175,10 @@ class IFleet(Interface):
     def interrupt(name: str) -> Deferred[RunAnswer]:
         """Stop a run: `{"subagent": record, "escalated": bool}`."""
 
-    def news(told: Iterable[str]) -> Deferred[list[Record]]:
+    def news(shown: Iterable[str]) -> Deferred[list[Record]]:
         """The runs that have ended since the agent last heard of ends; each is given once.
 
-        :param told: names whose end the agent hears of otherwise at this moment, which are left out.
+        :param shown: names whose end the agent hears of otherwise at this moment, which are left out.
         """
 
     def as_task(name: str) -> TaskState | None:
@@ -208,7 +208,7 @@ class IOperatorView(Interface):
 
 
 class IOutbox(Interface):
-    """Takes todos for delivery and tells what became of them."""
+    """Takes todos for delivery and reports what became of them."""
 
     def push(todo: Todo, changed: Callable[[TodoState], None]) -> None:
         """Keep a todo in the state directory, then deliver it to each sink. Never blocks, never raises.

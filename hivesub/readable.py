@@ -44,7 +44,7 @@ def size(count: int | None) -> str:
 
 
 def dollars(cost_usd: float | None) -> str:
-    """US dollars: to the cent from one on, else as exact as claude tells small sums."""
+    """US dollars: to the cent from one on, smaller sums as exactly as claude gives them."""
     if cost_usd is None:
         return NOT_KNOWN
     return f"${cost_usd:.2f}" if cost_usd >= 1 else f"${cost_usd:.4f}"

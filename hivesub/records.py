@@ -255,7 +255,7 @@ class TurnUsage:
     """What a turn's `result` events said it used.
 
     `total_cost_usd`: the session's, cumulative. `since_usd`: this process's own, the sum of
-    `model_usage_since_last_result` over its results. Each is None when no result told it.
+    `model_usage_since_last_result` over its results. Each is None when no result had it.
     """
 
     total_cost_usd: float | None = None
@@ -267,7 +267,7 @@ class TurnUsage:
 
 @frozen(kw_only=True)
 class Usage:
-    """What a run used so far; `cost_usd` is None while it cannot be told (no result yet)."""
+    """What a run used so far; `cost_usd` is None while it is not known (no result yet)."""
 
     cost_usd: float | None = None
     claude_turns: int = 0

@@ -17,7 +17,7 @@ from hivesub.shapes import Record, StopReasonRecord
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 CONTROL_FAILED = "Its signal route failed to connect, so it could not have reported anything."
-"""What is told of a run whose `control` is `failed`."""
+"""What is said of a run whose `control` is `failed`."""
 
 
 def valid_text(text: str) -> str:
@@ -209,8 +209,8 @@ def _one_line(text: str | None) -> str:
 
 
 def _sentence(head: str, notes: list[str]) -> str:
-    told = "; ".join(note for note in notes if note)
-    return _stopped(f"{head}: {told}" if told else head)
+    said = "; ".join(note for note in notes if note)
+    return _stopped(f"{head}: {said}" if said else head)
 
 
 def _quoting(head: str, message: str) -> str:

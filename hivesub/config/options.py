@@ -157,7 +157,7 @@ class _Source:
         return () if variable is None else self.check(option, lambda: read_command(variable))
 
     def check(self, option: str, read: Callable[[], T]) -> T:
-        """What `read` gives; its ValueError becomes an OptionError that also tells where the text was found."""
+        """What `read` gives; its ValueError becomes an OptionError that also says where the text was found."""
         try:
             return read()
         except ValueError as error:

@@ -188,7 +188,7 @@ def _unescape(text: str) -> str:
 def is_loopback_endpoint(description: str) -> bool | None:
     """Whether only this machine can connect to what an endpoint description opens.
 
-    None means that only the opened socket can tell (`systemd:`). A kind that is not known here counts as reachable from
+    None means that only the opened socket shows it (`systemd:`). A kind that is not known here counts as reachable from
     elsewhere, which errs on the safe side: it then takes a token.
     """
     kind, positional, named = split_endpoint(description)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HOLD_S = 5.0
 """Seconds that `continue` waits for a child that neither begins nor exits."""
 OVER_S = 9.6
-"""How long the runs may take to end: SIGKILL comes after 6 s, and what outlives it is told 3 s later."""
+"""How long the runs may take to end: SIGKILL comes after 6 s, and what outlives it is reported 3 s later."""
 REPORT_S = 1.0
 """How long a report may take at the least that is begun after that."""
 WHY = "the daemon stopped"
@@ -46,7 +46,7 @@ class ActiveRun:
     `withdrawn`: the run never got under way, and its name is as it was before.
 
     :param redact: replaces the daemon's secrets in what a subagent says.
-    :param finished: called once with this object, when the run is over, before anybody who waits is told.
+    :param finished: called once with this object, when the run is over, before anybody who waits for it.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ActiveRun:
             self._sweep()
         try:
             self._finished(self)
-        except Exception:  # a bug of ours: those who wait are told all the same
+        except Exception:  # a bug of ours: those who wait are woken all the same
             _log.failure("what follows from the end of {name} failed", name=self.run.name)
         self._launched.fire()
         self._over.fire()
@@ -154,7 +154,7 @@ class ActiveRun:
         abandon(self._steps, self._core, why)
 
     def why_not_over(self) -> str:
-        """What holds up the end of the run, which was told to stop."""
+        """What holds up the end of a run that is being stopped."""
         check = self.run.checking
         return why_not_over(self.run.turn) if check is None else f"its check `{check.name}` has not ended"
 
@@ -199,7 +199,7 @@ def stop_all(active: Mapping[str, ActiveRun], announcer: Announcer, clock: IReac
         try:
             each.stop(WHY)
         except Exception:
-            _log.failure("{name} could not be told to stop", name=name)
+            _log.failure("{name} could not be stopped", name=name)
     return Deferred.fromCoroutine(_all_over(active, announcer, clock))
 
 
@@ -213,6 +213,6 @@ async def _all_over(active: Mapping[str, ActiveRun], announcer: Announcer, clock
             _log.warn("{name} is given up: {why}", name=name, why=why)
             each.abandon(f"{WHY}, and {why}")
         except Exception:
-            _log.failure("the end of {name} could not be told", name=name)
+            _log.failure("{name}: its end could not be announced", name=name)
     within_s = max(REPORT_S, deadline - clock.seconds())
     await announcer.settled().addTimeout(within_s, clock, lambda *_: announcer.give_up_reports())

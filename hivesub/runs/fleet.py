@@ -1,6 +1,6 @@
 """Names and their subagents: what `start`, `continue`, `status` and `interrupt` mean.
 
-Owns who runs, who is remembered, and what is told when a run ends. All of it lives in memory, as long as the daemon.
+Owns who runs, who is remembered, and what follows when a run ends. All of it lives in memory, as long as the daemon.
 """
 
 from __future__ import annotations
@@ -206,12 +206,12 @@ class Fleet:
 
     # What the agent has heard of.
 
-    def news(self, told: Iterable[str]) -> Deferred[list[Record]]:
-        return Deferred.fromCoroutine(self._take_news(tuple(told)))
+    def news(self, shown: Iterable[str]) -> Deferred[list[Record]]:
+        return Deferred.fromCoroutine(self._take_news(tuple(shown)))
 
-    async def _take_news(self, told: tuple[str, ...]) -> list[Record]:
+    async def _take_news(self, shown: tuple[str, ...]) -> list[Record]:
         news, self._news = self._news, {}
-        for name in told:
+        for name in shown:
             if name in news:
                 self._note_told(news.pop(name))
         heard = await self._heard.ids() if news else frozenset()
@@ -346,7 +346,7 @@ class Fleet:
         del self._active[run.name]
         end = run.last_turn
         if end is None or (active.held and not end.under_way):
-            # Its run never got under way, and the call's own error tells it.
+            # Its run never got under way, and the call's own error says so.
             active.withdrawn = True
             self._roster.put_back(run.name, earlier)
             self._ended.fire()
@@ -366,7 +366,7 @@ class Fleet:
             lambda failure: self.log.failure("{name}: its end was not announced", failure, name=run.name)
         )
         announcing.addCallback(lambda _: self._announced(run))
-        # Last: an end that cannot be counted is told all the same.
+        # Last: an end that cannot be counted is announced all the same.
         self._tally.todo_moved(old, TodoState.PENDING)
         self._tally.run_ended(run.stop_reason)
 
@@ -388,7 +388,7 @@ class Fleet:
         return self._roster.runs()
 
     def stop(self) -> Deferred[None]:
-        """Take no new runs, interrupt what runs, and tell the ends.
+        """Take no new runs, interrupt what runs, and announce the ends.
 
         :returns: fires when the todo of every run was handed on, within 10 s.
         """

@@ -26,7 +26,7 @@ KEPT_TURNS = 100
 
 @frozen(kw_only=True)
 class PastTurn:
-    """A turn that ended: the nth of the nth run. `detail` is as in the record; `cost_usd` is None when not told."""
+    """A turn that ended: the nth of the nth run. `detail` is as in the record; `cost_usd` is None when not known."""
 
     run: int
     number: int

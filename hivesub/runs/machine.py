@@ -1,6 +1,6 @@
 """The machine of a run: turns toward a goal, one at a time, and the one reason why no further turn follows.
 
-Owns the order of things: the next turn is never spawned before the last child is gone, and a run that was told to stop
+Owns the order of things: the next turn is never spawned before the last child is gone, and a run that is being stopped
 spawns none. What follows from an end is decided in `verdict`; what a run means to its name is `fleet`'s.
 """
 
@@ -187,7 +187,7 @@ def _attach(steps: Steps, core: Core, turn: ITurn) -> None:
 
 
 def _lost(core: Core, turn: ITurn, failure: Failure) -> TurnEnd:
-    """The end of a turn of which none is heard: it is given up, or by a bug of ours is not told."""
+    """The end of a turn whose own is not known: it was given up, or a bug of ours lost it."""
     why, outcome, signal = core.abandoned, Outcome.FAILED, None
     if why is None:
         _log.failure("the end of a turn of {name} is not known", failure, name=core.run.name)
@@ -387,7 +387,7 @@ def _not_spawned(steps: Steps, core: Core, failure: Failure) -> None:
 
 
 def _finish_without_process(steps: Steps, core: Core, reason: StopReason) -> None:
-    """End a run whose next turn never was one: N of M stays the turn that ended last, of which the outcome is told."""
+    """End a run whose next turn never was one: N of M stays that of the turn that ended last."""
     core.run.turn_number = max(1, core.run.turn_number - 1)
     steps.finish(reason)
 
@@ -463,7 +463,7 @@ TRANSITIONS: tuple[tuple[Phase, Any, Phase, Any], ...] = (
 
 
 def abandon(steps: Steps, core: Core, why: str) -> None:
-    """End a run that was told to stop without waiting for the end of its turn, which is told as failed by this."""
+    """End a run that is being stopped without waiting for its turn, which then failed by this, or for its check."""
     core.abandoned = why
     if core.ending is not None:
         core.ending.cancel()

@@ -1,4 +1,4 @@
-"""What a subagent is told: the first prompt of a run and the one of each later turn. Pure text;
+"""What a subagent reads: the first prompt of a run and the one of each later turn. Pure text;
 short on purpose.
 
 The goal is quoted verbatim between two lines that it does not itself contain, so that a goal of many lines, or one
@@ -32,7 +32,7 @@ def first_prompt(prompt: str, *, goal: str | None, turn: int, max_turns: int | N
             "\n---",
             f"This session works toward a goal. Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
             _quoted(goal),
-            *_telling(report_file),
+            *_how_to_signal(report_file),
             "",
         ]
     ).encode()
@@ -61,7 +61,7 @@ def next_prompt(
             f"Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
             *_checked(failed_check),
             _quoted(goal),
-            *_telling(report_file),
+            *_how_to_signal(report_file),
             "",
         ]
     ).encode()
@@ -74,7 +74,7 @@ def _checked(check: CheckEnd | None) -> list[str]:
     return [head, _fenced("The end of its output", "output", check.tail)] if check.tail.strip() else [head]
 
 
-def _telling(report_file: str | None) -> list[str]:
+def _how_to_signal(report_file: str | None) -> list[str]:
     goal_reached, need_help = SIGNAL_TOOLS
     lines = [
         f"When the goal is reached, call {goal_reached} and say what shows it: the claim will be checked.",

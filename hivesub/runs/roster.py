@@ -31,7 +31,7 @@ KEPT_KEYS = 20
 
 @define(eq=False)
 class KeptCall:
-    """A call that bore a key: the digest of what it asked for, the run that it made, and what its answer tells beside
+    """A call that bore a key: the digest of what it asked for, the run that it made, and what its answer says beside
     the record.
     """
 

@@ -45,7 +45,7 @@ MAX_SIGNAL_CHARS = 40_000
 class Run:
     """One run. Changed by its machine, and by `fleet` where it says so.
 
-    `resume`: what claude is told to resume at the first turn, None for a new session of the id `session_id`.
+    `resume`: what claude is to resume at the first turn, None for a new session of the id `session_id`.
     `mark`: what the marks of all its turns begin with, None before the first.
     `session_cost`: US dollars that the session is known to have cost by now, None when that is not known.
     `report_within`: the directory that the report must lie in, where a subagent named the path.
@@ -55,7 +55,7 @@ class Run:
     `before_miss`: what the name is continued from then, None where nothing was known of it.
     `said`: what the subagent said last, redacted and cut; `structured`: its typed result as JSON.
     `check`: the name of the check that it is held against. `checking`: the one that runs. `standing`: the signals
-    that no failed check has answered. `failed_check`: what the next turn is to be told of.
+    that no failed check has answered. `failed_check`: what the next turn's prompt says of the last one's check.
     `task_id`: of the task that it is to a client, None where it is none. `todo_id`: of the todo of its end.
     `announced`: the end has been announced. `heard`: the agent has heard of it.
     `spent_usd`: the least that the run has cost, whatever of it is not known (`cost_unknown`).
@@ -141,7 +141,7 @@ class Run:
         return signal
 
     def add_report_error(self, text: str) -> None:
-        """Note what went wrong with the report; a path that was dropped before is still told."""
+        """Note what went wrong with the report; a path that was dropped before is still named."""
         self.report_error = text if self.report_error is None else f"{self.report_error}; {text}"
 
     def read_init(self, init: Init | None) -> None:
@@ -160,7 +160,7 @@ class Run:
         self.history.turn_began(at)
 
     def turn_ended(self, turn: ITurn, end: TurnEnd) -> None:
-        """Take over what a turn that ended has told."""
+        """Take over what is known of a turn that ended."""
         cost_before = self.usage.cost_usd or 0.0
         self.turn_lost(end)
         self.escalated = turn.escalated
@@ -181,10 +181,10 @@ class Run:
     def _count(self, used: TurnUsage) -> None:
         """Add a turn's usage. Claude's cost is its session's, so a turn's is the difference that it made.
 
-        What claude used since its last result is that difference, told by itself. Where it does not tell, it is
-        reckoned from the totals, which can also go down: a claude that was killed never kept what it had cost
-        (measured, 2.1.332). Where that cannot be done either, the run's cost stays unknown, and the budget counts the
-        differences that are known.
+        What claude used since its last result is that difference, where it says so. Where it does not, it is computed
+        from the totals, which can also go down: a claude that was killed never kept what it had cost (measured,
+        2.1.332). Where that cannot be done either, the run's cost stays unknown, and the budget counts the differences
+        that are known.
         """
         total, cost = used.total_cost_usd, used.since_usd
         if cost is None and total is not None and self.session_cost is not None:

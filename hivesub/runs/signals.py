@@ -39,7 +39,7 @@ class Tokens:
     """Living tokens in a dict.
 
     A dict's lookup takes no constant time, and need not: it compares the strings only once their hashes, keyed afresh
-    in each process, are equal, so that its time tells nothing of a token's first characters, and 256 bits cannot be
+    in each process, are equal, so that its time reveals nothing of a token's first characters, and 256 bits cannot be
     tried one by one.
 
     :param redactor: learns each token, so that none is ever shown.

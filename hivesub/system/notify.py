@@ -1,6 +1,6 @@
-"""What the daemon tells the service manager that started it: one datagram a message to `$NOTIFY_SOCKET` (sd_notify(3)).
+"""Reports to the service manager that started the daemon: one datagram a message to `$NOTIFY_SOCKET` (sd_notify(3)).
 
-Owns the wire and nothing else: what is told, and when, is the service's. Where no manager listens nothing is sent.
+Owns the wire and nothing else: what is reported, and when, is the service's. Where no manager listens nothing is sent.
 """
 
 from __future__ import annotations
@@ -56,12 +56,14 @@ class Notify:
                 out.sendto("\n".join(assignments).encode("utf-8", "replace"), _kernel_address(self.address))
         except OSError as error:
             _log.warn(
-                "the service manager was not told {what}: {why}", what=assignments[0], why=error.strerror or str(error)
+                "{what} could not be sent to the service manager: {why}",
+                what=assignments[0],
+                why=error.strerror or str(error),
             )
 
 
 def notify_from(environ: Mapping[str, str]) -> Notify:
-    """By the daemon's environment. An address of a kind that is not spoken here, such as `vsock:`, is told of once."""
+    """By the daemon's environment. An address of a kind that is not spoken here, such as `vsock:`, is logged once."""
     address = environ.get(VARIABLE) or None
     if address is not None and (address[0] not in "/@" or not hasattr(socket, "AF_UNIX")):
         _log.warn("{variable} is of a kind that is not known here; nothing is sent to it", variable=VARIABLE)
@@ -79,21 +81,21 @@ def _line(status: str) -> str:
 
 
 class StandingReport:
-    """Tells the manager how things stand, whenever that has changed.
+    """Reports how things stand, whenever that has changed.
 
-    :param told: gives one line.
+    :param standing: gives one line.
     """
 
-    def __init__(self, notify: Notify, clock: IReactorTime, told: Callable[[], str]) -> None:
+    def __init__(self, notify: Notify, clock: IReactorTime, standing: Callable[[], str]) -> None:
         self._notify = notify
         self._clock = clock
-        self._told = told
+        self._standing = standing
         self._last = ""
         self._call: IDelayedCall | None = None
 
     def begin(self) -> None:
         """Say that the daemon is ready, and go on from there."""
-        self._last = self._told()
+        self._last = self._standing()
         self._notify.ready(self._last)
         if self._notify.heard:
             self._call = self._clock.callLater(LOOK_S, self._look)
@@ -102,10 +104,10 @@ class StandingReport:
         """Say that the daemon is stopping."""
         if self._call is not None and self._call.active():
             self._call.cancel()
-        self._notify.stopping(f"stopping; {self._told()}")
+        self._notify.stopping(f"stopping; {self._standing()}")
 
     def _look(self) -> None:
-        now = self._told()
+        now = self._standing()
         if now != self._last:
             self._last = now
             self._notify.status(now)

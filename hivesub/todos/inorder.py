@@ -17,7 +17,7 @@ from twisted.python.failure import Failure
 from hivesub.system.appendfile import InThread
 
 AT_ONCE = 100
-"""Calls that share a thread at most: the first of them is told of when the last is done."""
+"""The most calls that share a thread: the results of all arrive when the last is done."""
 
 
 @define(eq=False)
@@ -59,8 +59,8 @@ class InOrder:
 
     def _made(self, outcomes: Sequence[Any] | Failure, calls: Sequence[_Call]) -> None:
         # A failure in their place: there was no thread to be had.
-        told = [outcomes] * len(calls) if isinstance(outcomes, Failure) else outcomes
-        for call, outcome in zip(calls, told, strict=True):
+        each = [outcomes] * len(calls) if isinstance(outcomes, Failure) else outcomes
+        for call, outcome in zip(calls, each, strict=True):
             # What follows from it at once waits for its turn with the rest.
             if call.done.called:
                 continue  # cancelled too late to take it back

@@ -1,4 +1,4 @@
-"""The outbox: takes todos, keeps each in the state directory before its first attempt, and tells what became of it
+"""The outbox: takes todos, keeps each in the state directory before its first attempt, and reports what became of it
 .
 
 At least once to each sink, by the todo's id: a daemon that dies between a delivery and its note on disk sends again.
@@ -44,7 +44,7 @@ class _Entry:
     changed: Callable[[TodoState], None]
     owed: set[str]
     refused: bool = False
-    told: TodoState = TodoState.NONE
+    reported: TodoState = TodoState.NONE
 
 
 @implementer(IOutbox)
@@ -103,7 +103,7 @@ class Outbox(Service):
     def push(self, todo: Todo, changed: Callable[[TodoState], None]) -> None:
         entry = _Entry(Kept(todo=todo), changed, set(self._lanes))
         self._entries[todo["id"]] = entry
-        self._tell(entry, TodoState.PENDING)
+        self._report(entry, TodoState.PENDING)
         self._in_background(self._keep_then_send(entry))
         self._bury_the_oldest()
 
@@ -161,9 +161,9 @@ class Outbox(Service):
         else:
             self._dropped(note, entry.kept)
         if entry.refused:
-            self._tell(entry, TodoState.UNDELIVERED)
+            self._report(entry, TodoState.UNDELIVERED)
         elif not entry.owed:
-            self._tell(entry, TodoState.DELIVERED)
+            self._report(entry, TodoState.DELIVERED)
 
     def _bury_the_oldest(self) -> None:
         while len(self._entries) > self._waiting_limit:
@@ -178,7 +178,7 @@ class Outbox(Service):
             )  # fmt: skip
             why = f"more than {self._waiting_limit} todos were waiting"
             self._dropped(self._bury_then, self._store.remove, entry.kept, why)
-            self._tell(entry, TodoState.UNDELIVERED)
+            self._report(entry, TodoState.UNDELIVERED)
 
     def _bury_then(self, note: Callable[[Kept], None], kept: Kept, why: str) -> None:
         """In a thread. When there is no room for the dead letter the todo stays among the waiting, for the next
@@ -186,14 +186,14 @@ class Outbox(Service):
         self._store.bury(kept.todo, why)
         note(kept)
 
-    def _tell(self, entry: _Entry, state: TodoState) -> None:
-        if entry.told is state:
+    def _report(self, entry: _Entry, state: TodoState) -> None:
+        if entry.reported is state:
             return
-        entry.told = state
+        entry.reported = state
         try:
             entry.changed(state)
         except Exception:
-            self._log.failure("the word that a todo is {state} was not taken", state=state.value)
+            self._log.failure("todo state callback failed for {state}", state=state.value)
 
     def _dropped(self, function: Callable[..., Any], *args: object) -> None:
         """Do something on disk that nobody waits for; `_on_disk` logs what goes wrong."""

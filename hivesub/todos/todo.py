@@ -28,24 +28,24 @@ KIND = "subagent_run_ended"
 def build_todo(record: Record, *, todo_id: str, created_at: datetime, redact: Callable[[str], str] = str) -> Todo:
     """The todo of a run that has ended, ready for JSON: a copy, every text in it valid UTF-8.
 
-    :param record: as `status` tells it; a `result` in it (what the subagent said) is left out.
+    :param record: as `status` has it; a `result` in it (what the subagent said) is left out.
     :param redact: replaces the daemon's secrets in every text.
     """
-    told = _shown(record, redact)
+    shown = _shown(record, redact)
     return {
         "id": todo_id,
         "kind": KIND,
-        "title": _title(told),
-        "body": _body(told),
-        "subagent": told,
+        "title": _title(shown),
+        "body": _body(shown),
+        "subagent": shown,
         "created_at": rfc3339(created_at),
     }
 
 
 def announcement(record: Record, redact: Callable[[str], str]) -> str:
     """What the todo of a run says, title and body."""
-    told = _shown(record, redact)
-    return f"{_title(told)}\n{_body(told)}"
+    shown = _shown(record, redact)
+    return f"{_title(shown)}\n{_body(shown)}"
 
 
 def _shown(record: Record, redact: Callable[[str], str]) -> Record:

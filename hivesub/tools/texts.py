@@ -109,7 +109,7 @@ def status_text(answer: StatusAnswer, *, ask_again: bool = False) -> str:
 
 
 def news_text(records: Sequence[Record]) -> str:
-    """The line that names the runs that have ended since the agent was last told of ends; "" where none has."""
+    """The line that names the runs that have ended since the agent last heard of ends; "" where none has."""
     if not records:
         return ""
     named = [f"{record['name']} {title_words(record)}" for record in records[:_NEWS_NAMES]]

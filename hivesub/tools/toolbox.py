@@ -32,8 +32,8 @@ _T = TypeVar("_T")
 
 # The lists are the same for as long as the daemon lives; a client asks again soon after an upgrade.
 _LIST_TTL_MS = 300_000
-# Claude tells its model of a server's tools by their names alone, until it searches for one, unless a tool asks to be
-# told of at once (measured, claude 2.1.332). These few are short, and say when to use them. Others ignore the key.
+# Claude gives its model the names alone of a server's tools, until it searches for one, unless a tool asks to be shown
+# at once (measured, claude 2.1.332). These few are short, and say when to use them. Others ignore the key.
 _SHOWN_AT_ONCE = {"anthropic/alwaysLoad": True}
 INTERNAL_ERROR = "internal error; see the daemon's log"
 GIVEN_UP = "the daemon gave this call up, as it does when it stops; `status` says what became of the run"

@@ -106,7 +106,7 @@ class Ladder:
             self.log.failure("signal {number} may not have reached all that a turn started", number=number)
 
     def _left(self) -> int | None:
-        """How many of the kin are left; None where that cannot be told."""
+        """How many of the kin are left; None where that cannot be known."""
         try:
             return len(self._kin.others())
         except Exception:

@@ -82,7 +82,7 @@ def write_config(directory: str, session_key: str, data: bytes) -> str:
     The file has mode 0600. The directory and the one that it lies in, the daemon's runtime directory, are looked at
     each time, as they may have been removed or replaced since the start; a missing one is made, mode 0700.
 
-    :param session_key: what tells this session's file from the others', such as the subagent's name.
+    :param session_key: what distinguishes this session's file from the others', such as the subagent's name.
     :raises OSError: when it cannot be written. Nothing is left behind.
     :raises SpawnError: when one of the two is no directory of this user alone.
     """

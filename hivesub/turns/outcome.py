@@ -1,8 +1,8 @@
 """How a turn ended: the verdict on one claude process, from what was observed of it.
 
 Owns the rules and their words, pure and in one place; observing the exit and reading the output are others' work.
-Neither the exit code alone nor the death signal alone tells a finished turn from a cut one: after SIGINT claude exits
-0, after SIGTERM with code 143 (measured, claude 2.1.332).
+Neither the exit code nor the death signal alone distinguishes a finished turn from a killed one: after SIGINT claude
+exits 0, after SIGTERM with code 143 (measured, claude 2.1.332).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def judge(
 ) -> TurnEnd:
     """The end of a turn, from what was seen of it.
 
-    :param exit_code: as the wait told it; None when the process died on a signal, and, with `signal` None too, when
+    :param exit_code: as the wait gave it; None when the process died on a signal, and, with `signal` None too, when
         nobody could tell.
     :param signal: the number of the signal that it died on, or None.
     :param stream: its stdout, finished.
@@ -124,7 +124,7 @@ def judge(
 
 
 def broken(error: Exception, ended_at: datetime) -> TurnEnd:
-    """The end of a turn of which the daemon itself could not tell how it ended."""
+    """The end of a turn that the daemon itself could not judge."""
     said = f"internal error: {type(error).__name__}"
     return TurnEnd(
         outcome=Outcome.FAILED,
@@ -296,7 +296,7 @@ def _last_words(stderr_tail: str) -> str:
 
 
 def _stderr_part(observed: _Observed, unless: str = "") -> list[str]:
-    """The end of stderr, the part that tells most; nothing when it only repeats `unless`."""
+    """The end of stderr, its most useful part; nothing when it only repeats `unless`."""
     tail = observed.stderr_tail.strip()
     if not tail or tail.removeprefix("Error:").strip() == unless.removeprefix("Error:").strip():
         return []

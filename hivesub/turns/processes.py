@@ -130,5 +130,5 @@ def _send_to_group(pid: int, number: int) -> bool:
             return True
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
-        pass  # gone; or a launcher has made it another user's, and the ladder's end will tell that it stays
+        pass  # gone; or a launcher has made it another user's, and the ladder's end will report that it stays
     return False

@@ -175,7 +175,7 @@ class Claude:
             stat = None if self._prefix and not os.path.exists(path) else os.stat(path)
         except OSError as error:  # replaced this very moment, or on a relative PATH in a directory that was deleted
             raise SpawnError(f"{error.filename or self._path} cannot be run: {error.strerror or error}") from error
-        # One that is elsewhere is asked once: nothing here tells when it is replaced.
+        # One that is elsewhere is asked once: nothing here shows when it is replaced.
         key: tuple[object, ...] = (path,)
         if stat is not None:
             key = (path, stat.st_dev, stat.st_ino, stat.st_mtime_ns, stat.st_size)

@@ -50,7 +50,7 @@ class Stream:
     """One turn's stdout, fed in pieces of any size. Nothing that is fed to it makes it raise.
 
     `bytes_read`: all that came, dropped lines among them. `init`, `result`: the last of each; `inits`,
-    `results`: how many. `usage`: turns and tokens summed over the results, the cost as last told. `background_tasks`:
+    `results`: how many. `usage`: turns and tokens summed over the results, the cost as of the last. `background_tasks`:
     how many live ones the last list of them held. `answered`: a result came after the last init; until then more work
     is under way, even where an earlier result was good (a resume after cut background work begins with one, measured).
     `retrying`: claude waits for its API, until its next other event. `limit`: the usage limit that refused the last
@@ -176,7 +176,7 @@ class Stream:
         if result.subtype != "error_during_execution":
             self.user_interrupted = False
         so_far, since = self.usage, cost_since_last_result(event)
-        # A resume that finds nothing prints a result of cost 0 before any init: it tells nothing about the session.
+        # A resume that finds nothing prints a result of cost 0 before any init: it says nothing about the session.
         total = result.total_cost_usd if self.inits else None
         self.usage = TurnUsage(
             total_cost_usd=so_far.total_cost_usd if total is None else total,

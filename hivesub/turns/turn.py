@@ -48,7 +48,7 @@ class Turn(ProcessProtocol):
     """A `ProcessProtocol` whose `outReceived` and `errReceived` set the turn's last-event time.
 
     :param make_ladder: gives the kill ladder for a child's id; its second argument is to be called when all is clear.
-    :param now: the wall clock, for what is told; durations come from `clock` alone.
+    :param now: the wall clock, for what is reported; durations come from `clock` alone.
     :param exited: called once, at the moment that the child's exit is seen, before anything else happens.
     """
 

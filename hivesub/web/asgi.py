@@ -206,7 +206,7 @@ class _Exchange:
             self._flowing = None
 
     def stopProducing(self) -> None:
-        """Nothing: the end of the connection is told by `notifyFinish`."""
+        """Nothing: `notifyFinish` reports the end of the connection."""
 
     def _client_left(self, _reason: Failure) -> None:
         self._gone = True

@@ -32,7 +32,7 @@ class Refusal:
 class HostRule:
     """Which values of `Host` and `Origin` are ours.
 
-    Nothing but the public URL's host is, until `bind` has told where the daemon listens.
+    Only the public URL's host is, until `bind` says where the daemon listens.
 
     :param public_url: how clients reach the daemon when not by its own address.
     :raises ConfigError: when the public URL is not an http or https URL with a host.

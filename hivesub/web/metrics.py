@@ -109,7 +109,7 @@ def _withhold_broken_accept(request: BoundedRequest) -> None:
 
 
 def _by(family: Any, name: str, text: str, label: str, kinds: Iterable[StrEnum], counts: dict[Any, int]) -> Any:
-    """A family with a sample for every kind, those that never came too: a rate can then be told from the first."""
+    """A family with a sample for every kind, also those that never came, so that a rate is known from the first on."""
     made = family(name, text, labels=[label])
     for kind in kinds:
         made.add_metric([kind.value], counts.get(kind, 0))

@@ -28,7 +28,7 @@ IDLE_TIMEOUT_S = 60.0
 REQUEST_DEADLINE_S = 60.0
 
 _SIGNAL_TAIL = re.compile(r"(/signal/mcp/).*")
-# As long as a token, however it is spelled: a path that missed its route by a letter would still tell one.
+# As long as a token, however it is spelled: a path that missed its route by a letter would still hold one.
 _TOKEN_LIKE = re.compile(r"[A-Za-z0-9_%-]{32,}")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)", re.IGNORECASE)
 _NON_ASCII = re.compile(rb"[\x80-\xff]")

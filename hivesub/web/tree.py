@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hivesub.web.guard import Bearer, HostRule
 
 SIGNAL_SCOPE = {"path": "/signal/mcp", "raw_path": b"/signal/mcp"}
-"""What the SDK is told of the path of a signal request: all but the token."""
+"""What the SDK sees of the path of a signal request: all but the token."""
 
 # Every route is made of these letters alone, so no spelling but the plain one leads anywhere.
 _PLAIN_PATH = re.compile(rb"(/[A-Za-z0-9._~-]+)+|/")

@@ -90,8 +90,8 @@ class FakeFleet:
         self.calls.append(("status", name, wait_s, wait_for_all, result))
         return self.answers["status"]
 
-    def news(self, told: Iterable[str]) -> Deferred[list[Record]]:
-        self.told.append(list(told))
+    def news(self, shown: Iterable[str]) -> Deferred[list[Record]]:
+        self.told.append(list(shown))
         return succeed(self.ended)
 
     def as_task(self, name: str) -> TaskState | None:

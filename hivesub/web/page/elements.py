@@ -288,11 +288,11 @@ class Shell(Element):
         return self._body
 
 
-def overview_page(told: OperatorList, pause: Pause) -> Element:
+def overview_page(listed: OperatorList, pause: Pause) -> Element:
     """The page of all, of what `IOperatorView.overlook` gives; see `Overview`."""
-    told = clean(told)
-    running = told["counts"]["running"]
-    return Shell(f"{running} running", told["counts"], Overview(told["subagents"], pause))
+    listed = clean(listed)
+    running = listed["counts"]["running"]
+    return Shell(f"{running} running", listed["counts"], Overview(listed["subagents"], pause))
 
 
 def subagent_page(record: OperatorRecord, counts: dict[str, int], now: datetime) -> Element:

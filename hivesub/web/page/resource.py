@@ -120,15 +120,15 @@ class Page(_ReadOnly):
     def _element(self, request: BoundedRequest) -> Element:
         from hivesub.web.page.elements import overview_page, subagent_page, unknown_page
 
-        told = self._view.all()
+        listed = self._view.all()
         asked = request.args.get(b"name")
         if asked is None:
-            return overview_page(told, self._pause)
+            return overview_page(listed, self._pause)
         record = self._view.one(asked[0].decode("utf-8", "replace"))
         if record is None:
             request.setResponseCode(404)
-            return unknown_page(told["counts"])
-        return subagent_page(record, told["counts"], self._now())
+            return unknown_page(listed["counts"])
+        return subagent_page(record, listed["counts"], self._now())
 
     def _failed(self, failure: Failure, request: BoundedRequest, gone: list[Failure]) -> None:
         _log.failure("the page could not be made", failure=failure)
