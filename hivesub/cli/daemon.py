@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,21 +15,27 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import RequestParamsMeta, TextContent
 
+from hivesub.cli.bearer import saved_token_path
+from hivesub.cli.given import Target
+from hivesub.cli.troubles import Refused, Unreachable
 from hivesub.shapes import Record
 
-# The answers' text is for models; with this key of `_meta` the record comes too.
-_WITH_RECORD = cast("RequestParamsMeta", {"hivesub/record": True})
 CONNECT_S = 5.0
 ANSWER_S = 70.0
 """Longer than the longest answer: `status` waits up to 50 s, `interrupt` 10 s."""
+AS_RECORD = cast(RequestParamsMeta, {"hivesub/record": True})
+"""In a call's `_meta`: answer with the record too. By default an answer is text, for a model."""
 
 
-class Unreachable(Exception):
-    """Raised when no daemon answers at the URL, or it does not take the token; the text says what would work."""
+def token_for(target: Target) -> str | None:
+    """The token to show: of the file that was named, else, to a daemon on this machine, the saved one.
 
-
-class Refused(Exception):
-    """Raised when the daemon refused a call; the text is the daemon's."""
+    :raises Unreachable: when a file cannot be read, or holds only a hash.
+    """
+    if target.token_file is not None:
+        return read_token(target.token_file)
+    saved = saved_token_path(os.environ)
+    return read_token(saved) if target.is_here and saved.exists() else None
 
 
 def read_token(path: Path | None) -> str | None:
@@ -64,13 +71,13 @@ class Calls:
         :raises Refused: when the answer is an error.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        result = await self._client.call_tool(tool, given, meta=_WITH_RECORD)
+        result = await self._client.call_tool(tool, given, meta=AS_RECORD)
         if result.is_error or result.structured_content is None:
             raise Refused("\n".join(block.text for block in result.content if isinstance(block, TextContent)))
         return dict(result.structured_content)
 
     async def record(self, name: str, **arguments: Any) -> Record:
-        """One subagent's record, as `status` tells it."""
+        """One subagent's record, as `status` gives it."""
         record: Record = (await self.call("status", name=name, **arguments))["subagents"][0]
         return record
 
@@ -113,7 +120,7 @@ async def _look(http: httpx2.AsyncClient, endpoint: str) -> None:
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
         raise Unreachable(
             f"no daemon answers at {endpoint}: {str(error) or type(error).__name__}. "
-            "Start one with `twistd -n --pidfile= hivesub`, or name another with --url or HIVESUB_URL"
+            "Start one with `hivesub serve`, or name another with --url or HIVESUB_URL"
         ) from None
     if status == 401:
         raise Unreachable(

@@ -22,12 +22,12 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from hivesub.cli.daemon import Calls, Unreachable, connected
-from hivesub.cli.exits import Exit
+from hivesub.cli.daemon import Calls, connected
+from hivesub.cli.exits import Exit, is_over
 from hivesub.cli.follow import EVERY_S, Screen
 from hivesub.cli.scenes import REAL, STANDIN, Scenes
 from hivesub.cli.show import COLOURS, table, terminal
-from hivesub.endings import GOING_ON
+from hivesub.cli.troubles import Unreachable
 from hivesub.readable import clean, span
 from hivesub.shapes import Record, Todo
 from hivesub.standin import write_wrapper
@@ -195,7 +195,7 @@ class _Play:
                 await asyncio.sleep(0 if last else EVERY_S)
 
     async def _ended(self, name: str) -> Record:
-        while (record := await self._calls.record(name, wait_s=20))["state"] in GOING_ON:
+        while not is_over(record := await self._calls.record(name, wait_s=20)):
             pass
         return record
 
@@ -236,7 +236,7 @@ class _Play:
         while silent_s < self.scenes.silence_s and loop.time() < deadline:
             await asyncio.sleep(EVERY_S)
             record = await self._calls.record(self._wedged_name)
-            if record["state"] not in GOING_ON:  # a real model may be quicker than that
+            if is_over(record):  # a real model may be quicker than that
                 self._tell_end(record)
                 return
             silent_s = record["last_event_age_s"] or 0.0

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from hivesub.cli.show import line
+from hivesub.cli.show import last_words, line
 from hivesub.shapes import Record
 
 EVERY_S = 0.5
@@ -59,6 +59,8 @@ class Screen:
             if self._lines.get(record["name"]) != told:
                 self._lines[record["name"]] = told
                 self._console.out(json.dumps(record) if self._as_json else told, highlight=False)
+                if record.get("result") and not self._as_json:
+                    self._console.out(last_words(record), highlight=False)
 
 
 async def follow(

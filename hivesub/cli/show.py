@@ -4,19 +4,24 @@ without what a terminal would obey.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from hivesub.endings import GOING_ON
+from hivesub.cli.exits import is_over
 from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, span
 from hivesub.shapes import Record
 from hivesub.wording import claims_sentence, outcome_sentence, report_sentence, stop_sentence, title_words, turn_phrase
 
+WIDE = 140
+"""From so many columns on a table has all of its columns; below `NARROW` a subagent has two lines instead of a row."""
+NARROW = 64
 COLOURS = {
     "running": "cyan",
     "waiting": "blue",
@@ -61,7 +66,7 @@ def age(record: Record, passed_s: float = 0.0) -> Text:
     """
     age_s = record["last_event_age_s"]
     if age_s is None:
-        return Text("starting" if record["state"] in GOING_ON else f"ended {clock(record['ended_at'])}", style="dim")
+        return Text(f"ended {clock(record['ended_at'])}" if is_over(record) else "starting", style="dim")
     mark = liveliness(age_s + passed_s)
     text = f"{span(age_s + passed_s)} ago"
     return Text(f"{text}, {mark}" if mark else text, style=_AGE_COLOURS[mark])
@@ -69,44 +74,98 @@ def age(record: Record, passed_s: float = 0.0) -> Text:
 
 def standing(record: Record) -> str:
     """How it stands, in a line."""
-    if record["state"] in GOING_ON:
+    if not is_over(record):
         return cut(" ".join((record["goal"] or "").split()), 60)
     words = title_words(record)
     if record["state"] == "blocked" and record["signals"]:
         return f"{words}: “{cut(record['signals'][-1]['message'], 120)}”"
+    if record["state"] in ("failed", "killed") and record["last_turn"]:
+        last = record["last_turn"]
+        cause = "; ".join(part for part in (last["signal"], " ".join((last["detail"] or "").split())) if part)
+        return f"{words}: {cut(cause, 120)}" if cause else words
     return words
 
 
 def table(records: Sequence[Record], passed_s: float = 0.0) -> RenderableType:
-    """Subagents, a row each."""
+    """Subagents, a row each; where it is narrow, what matters less is left out."""
     if not records:
         return Text("No subagent has been started yet.", style="dim")
-    made = Table(header_style="dim", expand=True, box=None, pad_edge=False)
-    made.add_column("subagent", no_wrap=True)
-    made.add_column("state", no_wrap=True)
-    made.add_column("turn", no_wrap=True, width=21)
-    made.add_column("last event", no_wrap=True, min_width=10)
-    made.add_column("how it stands", ratio=1)
-    made.add_column("cost", justify="right", no_wrap=True)
-    made.add_column("todo", no_wrap=True)
-    for record in records:
-        record = clean(record)
-        made.add_row(
-            Text(record["name"], style="bold"),
-            state(record),
-            bar(record),
-            age(record, passed_s),
-            Text(standing(record)),
-            Text(dollars(record["usage"]["cost_usd"])),
-            Text(NOT_KNOWN if record["todo"] == "none" else record["todo"], style="dim"),
-        )
-    return made
+    return _Table([clean(record) for record in records], passed_s)
+
+
+def listing(records: Sequence[Record], passed_s: float = 0.0) -> RenderableType:
+    """The table, and below it what those said last whose records have it."""
+    said = [
+        Panel(Text(clean(record["result"])), title=record["name"], title_align="left", border_style="dim")
+        for record in records
+        if record.get("result")
+    ]
+    return Group(table(records, passed_s), *said)
+
+
+class _Table:
+    """The table, made when its width is known."""
+
+    def __init__(self, records: Sequence[Record], passed_s: float) -> None:
+        self._records = records
+        self._passed_s = passed_s
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width >= WIDE:
+            yield self._wide()
+        elif options.max_width >= NARROW:
+            yield self._medium(options.max_width)
+        else:
+            yield from self._narrow()
+
+    def _wide(self) -> RenderableType:
+        made = Table(header_style="dim", expand=True, box=None, pad_edge=False)
+        made.add_column("subagent", overflow="fold", max_width=30)
+        made.add_column("state", no_wrap=True)
+        made.add_column("turn", no_wrap=True, width=21)
+        made.add_column("last event", no_wrap=True, min_width=10)
+        made.add_column("how it stands", ratio=1)
+        made.add_column("cost", justify="right", no_wrap=True)
+        made.add_column("todo", no_wrap=True)
+        for record in self._records:
+            made.add_row(
+                Text(record["name"], style="bold"),
+                state(record),
+                bar(record),
+                age(record, self._passed_s),
+                Text(standing(record)),
+                Text(dollars(record["usage"]["cost_usd"])),
+                Text(NOT_KNOWN if record["todo"] == "none" else record["todo"], style="dim"),
+            )
+        return made
+
+    def _medium(self, width: int) -> RenderableType:
+        made = Table(header_style="dim", expand=True, box=None, pad_edge=False)
+        made.add_column("subagent", overflow="fold", max_width=width // 4)
+        made.add_column("state", no_wrap=True)
+        made.add_column("turn", no_wrap=True)
+        made.add_column("how it stands", ratio=1, overflow="fold")
+        for record in self._records:
+            turn = f"{record['turn']} of {record['max_turns']}" if record["max_turns"] is not None else "single"
+            made.add_row(Text(record["name"], style="bold"), state(record), Text(turn), self._cause(record))
+        return made
+
+    def _narrow(self) -> Iterator[RenderableType]:
+        for record in self._records:
+            yield Text.assemble((record["name"], "bold"), "  ", state(record), overflow="fold")
+            yield Padding(self._cause(record), (0, 0, 0, 2))
+
+    def _cause(self, record: Record) -> Text:
+        """How it stands, and while it runs the age of its last event before that."""
+        words = Text(standing(record), overflow="fold")
+        if is_over(record):
+            return words
+        return Text.assemble(age(record, self._passed_s), ". " if words else "", words, overflow="fold")
 
 
 def card(record: Record, passed_s: float = 0.0) -> RenderableType:
     """One subagent, all that a person asks."""
     record = clean(record)
-    running = record["state"] in GOING_ON
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(ratio=1)
@@ -114,7 +173,7 @@ def card(record: Record, passed_s: float = 0.0) -> RenderableType:
     facts.add_row("last event", age(record, passed_s))
     if record["goal"]:
         facts.add_row("goal", Text(record["goal"]))
-    if not running:
+    if is_over(record):
         facts.add_row("outcome", Text(outcome_sentence(record)))
         facts.add_row("stopped", Text(stop_sentence(record)))
     if claims_sentence(record):
@@ -145,3 +204,20 @@ def line(record: Record) -> str:
     record = clean(record)
     parts = [f"{record['name']}: {record['state']}", turn_phrase(record), " ".join(standing(record).split())]
     return ". ".join(part for part in parts if part)
+
+
+def last_words(record: Record) -> str:
+    """The last thing that it said, in plain text."""
+    return str(clean(record.get("result") or ""))
+
+
+def notes(answer: Mapping[str, Any]) -> list[str]:
+    """What an answer says beside the record, a line each."""
+    lines = [
+        f"{note.replace('_', ' ')}: {answer[note]}"
+        for note in ("replaced_session_id", "previous_signal", "escalated")
+        if answer.get(note)
+    ]
+    if not answer.get("under_way", True):
+        lines.append("not under way yet: claude has not said that it resumed the session")
+    return lines

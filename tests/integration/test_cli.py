@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import pytest
+
 from hivesub.cli.main import main
 from hivesub.standin import write_wrapper
 from tests.support.daemon import Daemon
@@ -37,7 +39,7 @@ def hivesub(daemon: Daemon, *argv: str, stdin: str = "", **changes: str) -> tupl
     out, err = io.StringIO(), io.StringIO()
     with (
         mock.patch.dict(os.environ, {**environ(daemon), **changes}, clear=True),
-        mock.patch("sys.stdin", io.StringIO(stdin)),
+        mock.patch("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode()))),
         redirect_stdout(out),
         redirect_stderr(err),
         ThreadPoolExecutor(1) as thread,
@@ -60,7 +62,7 @@ def test_a_run_is_started_watched_continued_and_told(daemon: Daemon) -> None:
     assert (code, err) == (10, "")
     assert "asks: blocked. Turn 1 of 2. is blocked and asks for help: “which?”" in out
     code, out, err = hivesub(daemon, "continue", "asks", "!standin goal_reached done", "--watch")
-    assert (code, err) == (0, "")
+    assert (code, err) == (14, "")
     assert "reports its goal reached (self-reported, not verified)" in out
     record = answered(daemon, "status", "asks")["subagents"][0]
     assert (record["state"], record["signals"][0]["message"]) == ("idle", "done")
@@ -106,7 +108,159 @@ def test_a_wrong_or_missing_token_exits_with_3_and_says_so(daemon: Daemon, tmp_p
 def test_where_no_daemon_is_it_exits_with_3_and_says_what_would_work(daemon: Daemon) -> None:
     code, out, err = hivesub(daemon, "status", HIVESUB_URL="http://127.0.0.1:1")
     assert (code, out) == (3, "")
-    assert "twistd -n --pidfile= hivesub" in err
+    assert "`hivesub serve`" in err
+
+
+def test_watching_a_start_ends_with_the_last_thing_that_it_said(daemon: Daemon) -> None:
+    code, out, err = hivesub(daemon, "start", "says", "--watch", "!standin text the answer is 42")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith("says: running")
+    assert lines[-1] == "the answer is 42"
+
+
+def test_asked_for_the_result_alone_a_start_prints_that_and_nothing_else(daemon: Daemon) -> None:
+    assert hivesub(daemon, "start", "says-it", "!standin text the answer is 42", "--result") == (
+        0,
+        "the answer is 42\n",
+        "",
+    )
+    code, _, err = hivesub(daemon, "continue", "says-it", "!standin api-error no", "--result")
+    assert code == 13
+    assert err.startswith("hivesub: says-it: failed. ")
+    answer = json.loads(hivesub(daemon, "start", "says-json", "!standin text 42", "--result", "--json")[1])
+    assert answer["subagent"]["result"] == "42"
+
+
+def test_a_watched_status_shows_the_result_where_it_is_asked_for(daemon: Daemon) -> None:
+    hivesub(daemon, "start", "looked-at", "!standin text the answer is 42", "--result")
+    assert hivesub(daemon, "status", "looked-at", "-w")[1].splitlines()[1:] == []
+    assert hivesub(daemon, "status", "looked-at", "-w", "--result")[1].splitlines()[1:] == ["the answer is 42"]
+    assert "the answer is 42" in hivesub(daemon, "status", "--result")[1]
+
+
+def test_a_subagent_works_in_the_shells_directory_unless_another_is_named(daemon: Daemon, tmp_path: Path) -> None:
+    before = os.getcwd()
+    try:
+        os.chdir(tmp_path)
+        assert answered(daemon, "start", "here", "p")["subagent"]["dir"] == str(tmp_path)
+        (tmp_path / "below").mkdir()
+        assert answered(daemon, "start", "below", "p", "--dir", "below")["subagent"]["dir"] == str(tmp_path / "below")
+        assert answered(daemon, "start", "theirs", "p", "--dir", "")["subagent"]["dir"] == str(daemon.work)
+        (tmp_path / "gone").mkdir()
+        os.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+        assert answered(daemon, "start", "nowhere", "p")["subagent"]["dir"] == str(daemon.work)
+    finally:
+        os.chdir(before)
+
+
+def test_waiting_for_several_ends_with_the_last_of_them_and_the_worst_code(daemon: Daemon) -> None:
+    answered(daemon, "start", "fine", "!standin sleep 0.3\n!standin text fine")
+    answered(daemon, "start", "broken", "!standin api-error no")
+    code, out, err = hivesub(daemon, "wait", "fine", "broken", "fine", "--result")
+    assert (code, err) == (13, "")
+    assert len(re.findall(r"^fine: idle", out, re.MULTILINE)) == 1
+    assert re.search(r"^broken: failed", out, re.MULTILINE)
+    records = [json.loads(each) for each in hivesub(daemon, "wait", "fine", "broken", "--json")[1].splitlines()]
+    assert {record["name"] for record in records} == {"fine", "broken"}
+
+
+def test_waiting_for_any_ends_with_the_first_and_a_timeout_has_a_code_of_its_own(daemon: Daemon) -> None:
+    answered(daemon, "start", "stays", "!standin hang")
+    answered(daemon, "start", "ends", "!standin text bye")
+    code, out, err = hivesub(daemon, "wait", "--any", "stays", "ends")
+    assert (code, err) == (0, "")
+    assert out.startswith("ends: idle")
+    code, out, err = hivesub(daemon, "wait", "stays", "ends", "--timeout", "0.2")
+    assert (code, err) == (124, "hivesub: after 0.2 s still running: stays\n")
+    code, _, err = hivesub(daemon, "wait", "stays", "nobody")
+    assert code == 1
+    assert "no subagent is named 'nobody'" in err
+    answered(daemon, "interrupt", "stays")
+    assert hivesub(daemon, "wait", "stays")[0] == 12
+
+
+def shell(daemon: Daemon, script: str, **changes: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a script in which `$hivesub` is the command."""
+    return subprocess.run(
+        ["sh", "-c", script.replace("hivesub", f"{sys.executable} -m hivesub.cli.main")],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env={**environ(daemon), **changes},
+        timeout=BOUND_S,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "words"),
+    [
+        ("hivesub start z <&-", 2, b"stdin is closed"),
+        (r"printf 'caf\351' | hivesub start z", 2, b"not UTF-8 (byte 3)"),
+        (r"""hivesub start z p --dir "$(printf '/b\351d')" """, 2, rb"/b\xe9d is not UTF-8"),
+        ("hivesub status > /dev/full", 4, b"could not be written: No space left on device"),
+        ("hivesub status --json > /dev/full", 4, b"could not be written: No space left on device"),
+        ("hivesub --help > /dev/full", 4, b"could not be written: No space left on device"),
+        ("hivesub mcp-config > /dev/full", 4, b"could not be written: No space left on device"),
+        ("hivesub status --url http://127.0.0.1:99999 2>&1 >/dev/null | tail -n 1 >&2", 0, b"at most 65535"),
+    ],
+)
+def test_trouble_with_input_or_output_is_one_line_and_an_exit_code(
+    daemon: Daemon, script: str, code: int, words: bytes
+) -> None:
+    done = shell(daemon, script)
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert words in done.stderr
+    assert done.stderr.count(b"\n") == 1, done.stderr
+
+
+@pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
+def test_a_goal_that_the_locale_cannot_write_works_all_the_same(daemon: Daemon, locale: dict[str, str]) -> None:
+    name = f"latin-{len(locale)}"
+    done = shell(daemon, f"hivesub start {name} '!standin goal_reached größer' --goal größer -w", **locale)
+    assert (done.returncode, done.stderr) == (14, b"")
+    record = answered(daemon, "status", name)["subagents"][0]
+    assert (record["goal"], record["signals"][0]["message"]) == ("größer", "größer")
+
+
+def test_the_help_loads_nothing_that_calls_or_draws() -> None:
+    program = (
+        "import sys; from hivesub.cli.main import main; main(['start', '--help']); "
+        "print(sorted({'asyncio', 'mcp', 'rich', 'twisted', 'httpx2'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=BOUND_S)
+    assert "Usage: " in done.stdout
+    assert done.stderr == "[]\n"
+
+
+def test_a_reader_that_is_gone_and_closed_outputs_end_quietly(daemon: Daemon) -> None:
+    for script in ("hivesub status | true", "hivesub --help | true", "hivesub status >&-", "hivesub status 2>&-"):
+        done = shell(daemon, f"set -e; {script}")
+        assert (done.returncode, done.stderr) == (0, b""), script
+    done = shell(daemon, "hivesub status nobody 2>&-")
+    assert (done.returncode, done.stdout) == (1, b"")
+
+
+def test_ctrl_c_ends_the_reading_of_a_prompt(daemon: Daemon) -> None:
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "hivesub.cli.main", "start", "never"],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ(daemon),
+    ) as reading:
+        assert reading.stderr is not None
+        assert reading.stderr.readline() == "hivesub: reading the prompt; end it with Ctrl-D\n"
+        reading.send_signal(signal.SIGINT)
+        try:
+            out, err = reading.communicate(timeout=BOUND_S)
+        finally:
+            reading.kill()
+            os.close(ours)
+            os.close(theirs)
+    assert (reading.returncode, out, err) == (130, "", "")
 
 
 def test_ctrl_c_ends_the_watching_and_not_the_run(daemon: Daemon) -> None:

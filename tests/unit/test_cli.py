@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import io
+import itertools
 import json
 import os
 from contextlib import redirect_stderr, redirect_stdout
@@ -11,16 +11,21 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import click
+from click.shell_completion import ShellComplete
 from rich.console import Console, RenderableType
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.cli.daemon import Unreachable, read_token
-from hivesub.cli.exits import Exit, exit_of
+from hivesub.cli.daemon import read_token, token_for
+from hivesub.cli.exits import Exit, exit_of, worst_of
 from hivesub.cli.follow import Screen
-from hivesub.cli.main import build_parser, main
+from hivesub.cli.given import TOKEN_VARIABLE, URL_VARIABLE, Target, words_of
+from hivesub.cli.group import ALIASES
+from hivesub.cli.main import hivesub, main
 from hivesub.cli.paste import add_command, mcp_json
 from hivesub.cli.scenes import REAL, STANDIN
-from hivesub.cli.show import card, line, table, terminal
+from hivesub.cli.show import card, line, listing, table, terminal
+from hivesub.cli.troubles import Unreachable
 from hivesub.endings import ENDINGS
 from hivesub.records import StopKind
 from tests.support.pagefakes import a_blocked_record, a_record
@@ -30,10 +35,7 @@ def run(*argv: str, **environ: str) -> tuple[int, str, str]:
     """Exit code, stdout and stderr."""
     out, err = io.StringIO(), io.StringIO()
     with mock.patch.dict(os.environ, environ), redirect_stdout(out), redirect_stderr(err):
-        try:
-            code = main(argv)
-        except SystemExit as ended:
-            code = int(ended.code or 0)
+        code = main(argv)
     return code, out.getvalue(), err.getvalue()
 
 
@@ -45,43 +47,111 @@ def drawn(picture: RenderableType, width: int = 120) -> str:
     return console.file.getvalue()
 
 
+def parsed(*argv: str) -> dict[str, Any]:
+    """What a command would get."""
+    command = hivesub.get_command(hivesub.make_context("hivesub", ["--", *argv]), argv[0])
+    assert command is not None
+    return command.make_context(argv[0], list(argv[1:])).params
+
+
 class TheCommandLine(SynchronousTestCase):
     def test_the_address_and_the_token_file_come_from_the_environment_unless_given(self) -> None:
-        parser = build_parser({"HIVESUB_URL": "http://h:1", "HIVESUB_AUTH_TOKEN_FILE": "/t"})
-        arguments = parser.parse_args(["status"])
-        self.assertEqual((arguments.url, arguments.auth_token_file), ("http://h:1", Path("/t")))
-        arguments = parser.parse_args(["status", "--url", "http://h:2"])
-        self.assertEqual(arguments.url, "http://h:2")
+        with mock.patch.dict(os.environ, {URL_VARIABLE: "http://h:1", TOKEN_VARIABLE: "/t"}):
+            given = parsed("status")
+            self.assertEqual((given["url"], given["auth_token_file"]), ("http://h:1", Path("/t")))
+            self.assertEqual(parsed("status", "--url", "http://h:2")["url"], "http://h:2")
 
     def test_without_either_it_is_where_a_daemon_listens_by_default(self) -> None:
-        arguments = build_parser({}).parse_args(["status"])
-        self.assertEqual((arguments.url, arguments.auth_token_file), ("http://127.0.0.1:8787", None))
+        for environ in ({}, {URL_VARIABLE: "", TOKEN_VARIABLE: ""}):
+            with mock.patch.dict(os.environ, environ):
+                given = parsed("status")
+            self.assertEqual((given["url"], given["auth_token_file"]), ("http://127.0.0.1:8787", None))
 
-    def test_a_command_line_that_makes_no_sense_exits_with_2(self) -> None:
-        for argv in ([], ["stop"], ["start"], ["start", "a", "p", "--max-turns", "many"], ["interrupt"]):
+    def test_options_and_arguments_come_in_any_order(self) -> None:
+        words = [["a"], ["a prompt"], ["--dir", "/d"], ["--goal", "g"], ["-w"]]
+        for order in itertools.permutations(words):
+            argv = [word for each in order for word in each]
+            if argv.index("a") < argv.index("a prompt"):
+                given = parsed("start", *argv)
+                seen = [given[name] for name in ("name", "prompt", "directory", "goal", "watch")]
+                self.assertEqual(seen, ["a", "a prompt", "/d", "g", True], argv)
+
+    def test_a_sentence_that_begins_with_a_dash_is_a_prompt_and_no_option(self) -> None:
+        for argv in (["a", "- [ ] x"], ["- [ ] x", "--goal", "- y"], ["a", "--", "--help"]):
+            given = parsed("start", *argv, *(["a"] if argv[0] != "a" else []))
+            self.assertEqual({given["name"], given["prompt"]}, {"a", "--help" if "--" in argv else "- [ ] x"})
+        self.assertEqual(parsed("start", "a", "p", "--goal", "- y")["goal"], "- y")
+
+    def test_a_directory_is_made_absolute_and_a_tilde_is_left_to_the_daemon(self) -> None:
+        given = {text: parsed("start", "a", "--dir", text)["directory"] for text in ("/d", "d", "~/d", "")}
+        self.assertEqual(given, {"/d": "/d", "d": os.path.abspath("d"), "~/d": "~/d", "": ""})
+
+    def test_a_command_line_that_makes_no_sense_exits_with_2_and_shows_the_commands_own_usage(self) -> None:
+        for argv in (["start"], ["start", "a", "p", "--max-turns", "many"], ["interrupt"], ["stop"], ["wait"]):
             code, _, err = run(*argv)
             self.assertEqual(code, Exit.USAGE, argv)
-            self.assertIn("usage: hivesub", err)
+            self.assertIn(f"Usage: hivesub {argv[0]} ", err)
+        code, _, err = run("no-such-command")
+        self.assertEqual(code, Exit.USAGE)
+        self.assertIn("Usage: hivesub ", err)
 
-    def test_the_help_tells_the_exit_codes(self) -> None:
+    def test_an_address_that_is_none_is_a_usage_error_that_says_what_works(self) -> None:
+        for url in (
+            "127.0.0.1:8787",
+            "localhost:1",
+            "http://h:99999",
+            "http://h:x",
+            "http://",
+            "ftp://h",
+            "http://[::1",
+        ):
+            for code, _, err in (run("status", "--url", url), run("status", HIVESUB_URL=url)):
+                self.assertEqual(code, Exit.USAGE, url)
+                self.assertIn("http://127.0.0.1:8787 works", err)
+
+    def test_alone_it_prints_its_help(self) -> None:
+        code, out, err = run()
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("Commands:\n  status ", out)
+
+    def test_ls_and_stop_are_other_names_of_status_and_interrupt(self) -> None:
+        context = hivesub.make_context("hivesub", ["ls"])
+        self.assertIs(hivesub.get_command(context, "ls"), hivesub.get_command(context, "status"))
+        self.assertIs(hivesub.get_command(context, "stop"), hivesub.get_command(context, "interrupt"))
+
+    def test_the_help_gives_the_exit_codes(self) -> None:
         code, out, _ = run("--help")
         self.assertEqual(code, 0)
-        for number in (Exit.REFUSED, Exit.UNREACHABLE, *(row.exit_code for row in ENDINGS.values())):
-            self.assertRegex(out, rf"\b{int(number)} ")
+        for code in {*Exit, *(row.exit_code for row in ENDINGS.values())}:
+            self.assertRegex(out, rf"\b{int(code)} ")
+
+    def test_a_shell_gets_completions(self) -> None:
+        completed = ShellComplete(hivesub, {}, "hivesub", "_HIVESUB_COMPLETE").get_completions([], "st")
+        self.assertEqual([each.value for each in completed], ["status", "start"])
+        completed = ShellComplete(hivesub, {}, "hivesub", "_HIVESUB_COMPLETE").get_completions(["start"], "--go")
+        self.assertEqual([each.value for each in completed], ["--goal"])
+
+    def test_a_word_that_the_locale_could_not_read_is_taken_as_utf_8(self) -> None:
+        self.assertEqual(words_of([os.fsdecode("Größe".encode()), "plain"]), ["Größe", "plain"])
+        garbled = "Größe".encode().decode("ascii", "surrogateescape")
+        self.assertEqual(words_of([garbled]), ["Größe"])
+        code, out, err = run("start", "a", "p", "--dir", os.fsdecode(b"/b\xe9d"))
+        self.assertEqual((code, out), (Exit.USAGE, ""))
+        self.assertIn("/b\\xe9d is not UTF-8", err)
+        self.assertEqual(err.count("\n"), 1)
 
 
 class ItsReference(SynchronousTestCase):
     def test_each_command_option_and_exit_code_is_in_the_documentation(self) -> None:
         page = (Path(__file__).parents[2] / "docs" / "reference" / "cli.md").read_text()
-        commands = next(
-            action.choices for action in build_parser({})._actions if isinstance(action, argparse._SubParsersAction)
-        )
-        for name, command in commands.items():
+        for name, command in hivesub.commands.items():
             self.assertIn(f"`hivesub {name}", page)
-            options = {option for action in command._actions for option in action.option_strings}
-            for option in options - {"-h", "--help", "-w"}:
+            options = {option for each in command.params if isinstance(each, click.Option) for option in each.opts}
+            for option in options - {"-w"}:
                 self.assertIn(f"`{option}`", page)
-        for code in Exit:
+        for name in ALIASES:
+            self.assertIn(f"`hivesub {name}`", page)
+        for code in {*Exit, *(row.exit_code for row in ENDINGS.values())}:
             self.assertIn(f"| {int(code)} |", page)
 
 
@@ -120,6 +190,19 @@ class TheToken(SynchronousTestCase):
         self.assertEqual(read_token(self.file("t0ken\n")), "t0ken")
         self.assertIsNone(read_token(None))
 
+    def test_a_saved_one_is_shown_to_a_daemon_on_this_machine_and_to_no_other(self) -> None:
+        home = Path(self.mktemp()).absolute()
+        saved = home / "hivesub" / "token"
+        with mock.patch.dict(os.environ, {"XDG_CONFIG_HOME": str(home)}):
+            self.assertIsNone(token_for(Target("http://127.0.0.1:1", None, False)))
+            saved.parent.mkdir(parents=True)
+            saved.write_text("kept\n")
+            for url in ("http://127.0.0.1:1", "http://localhost:1", "http://[::1]:1"):
+                self.assertEqual(token_for(Target(url, None, False)), "kept")
+            for url in ("http://h:1", "https://127.0.0.1.example.org"):
+                self.assertIsNone(token_for(Target(url, None, False)))
+            self.assertEqual(token_for(Target("http://h:1", self.file("other"), False)), "other")
+
     def test_a_file_that_cannot_be_used_is_an_error_that_repeats_no_secret(self) -> None:
         told = {"sha256:" + "ab" * 32: "holds a hash", "": "must hold one token", "two words": "must hold one token"}
         for text, why in told.items():
@@ -142,8 +225,33 @@ class HowARunEnded(SynchronousTestCase):
         self.assertEqual([ended(kind) for kind in (StopKind.NEED_HELP, StopKind.KILLED, StopKind.FAILED)], [10, 12, 13])
         self.assertEqual(exit_of(a_record()), Exit.OK)
 
+    def test_of_several_the_worst_counts(self) -> None:
+        self.assertEqual(worst_of([0, 10, 11]), 11)
+        self.assertEqual(worst_of([12, 13, 0]), 13)
+        self.assertEqual(worst_of([0, 14, 10]), 10)
+        self.assertEqual(worst_of([0, 14]), 14)
+        self.assertEqual(worst_of([]), Exit.OK)
+
 
 class WhatIsDrawn(SynchronousTestCase):
+    def test_a_narrow_table_keeps_name_state_and_cause(self) -> None:
+        failed = a_record(
+            "nightly-run-of-the-whole-test-suite", state="failed", last_event_age_s=None,
+            ended_at="2031-05-06T07:08:13.000Z", stop_reason={"kind": "failed", "message": ""},
+            last_turn={"outcome": "failed", "signal": None, "exit_code": 1, "detail": "Not logged in", "ended_at": ""},
+        )  # fmt: skip
+        killed = {**failed, "name": "k", "state": "killed", "last_turn": {**failed["last_turn"], "signal": "SIGKILL"}}
+        for width in (50, 80, 120, 200):
+            text = drawn(table([failed, {**killed, "stop_reason": None}]), width)
+            self.assertLessEqual(max(map(len, text.splitlines())), width)
+            packed = "".join(text.split())
+            for words in ("nightly-run-of-t", "failed", "Notloggedin", "killed", "SIGKILL"):
+                self.assertIn(words, packed, width)
+
+    def test_what_each_said_last_stands_below_the_table(self) -> None:
+        text = drawn(listing([a_record(), {**a_blocked_record("beta", "?"), "result": "my last words"}]))
+        self.assertIn("my last words", text)
+
     def test_a_table_has_a_row_for_each_with_turn_age_and_cost(self) -> None:
         text = drawn(table([a_record(), a_blocked_record("beta", "Which table?")], passed_s=2.0), 180)
         for words in (
