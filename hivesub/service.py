@@ -46,14 +46,15 @@ FACES_STOP_S = 0.5
 _log = Logger()
 
 
-def build(settings: Settings, reactor: Any) -> IService:
+def build(settings: Settings, reactor: Any, refuse: Callable[[str], BaseException] = SystemExit) -> IService:
     """The daemon as a service.
 
+    :param refuse: makes what a start raises that cannot be, of its reason.
     :raises ConfigError: when what the options name cannot be used.
     """
     state = claim(settings.state_dir, secrets.token_hex(8))
     try:
-        return Daemon(assemble(settings, reactor, state.mark), state, reactor)
+        return Daemon(assemble(settings, reactor, state.mark), state, reactor, refuse)
     except BaseException:
         state.release()
         raise
@@ -65,8 +66,11 @@ class Daemon(Service):
 
     name = "hivesub"
 
-    def __init__(self, parts: Parts, state: StateDir, reactor: Any) -> None:
+    def __init__(
+        self, parts: Parts, state: StateDir, reactor: Any, refuse: Callable[[str], BaseException] = SystemExit
+    ) -> None:
         self._parts = parts
+        self._refuse = refuse
         self._state = state
         self._reactor = reactor
         self._port: IListeningPort | None = None
@@ -76,7 +80,7 @@ class Daemon(Service):
     def startService(self) -> None:
         """Listen, and begin to serve.
 
-        :raises SystemExit: with one line, when the port cannot be had.
+        :raises SystemExit: or what `refuse` made, with one line, when the port cannot be had.
         """
         parts = self._parts
         self._listen()
@@ -98,9 +102,9 @@ class Daemon(Service):
             return
         error = failures[0].value
         if isinstance(error, ConfigError):
-            raise SystemExit(f"hivesub: {error}")
+            raise self._refuse(f"hivesub: {error}")
         why = getattr(error, "socketError", None) if isinstance(error, CannotListenError) else error
-        raise SystemExit(
+        raise self._refuse(
             f"hivesub: --listen: {settings.listen} cannot be had ({why}): "
             "another daemon may be there; give another with --port or --listen"
         )
@@ -128,7 +132,7 @@ class Daemon(Service):
         _log.info("subagents get the tools {tools}", tools=", ".join(parts.tools))
         header = ' --header "Authorization: Bearer <token>"' if parts.bearer is not None else ""
         _log.info(
-            "ready; connect an agent with: claude mcp add --transport http subagent {url}/mcp{header}",
+            "ready; connect an agent with: claude mcp add --transport http --scope user subagent {url}/mcp{header}",
             url=parts.address.base_url,
             header=header,
         )

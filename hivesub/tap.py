@@ -137,12 +137,20 @@ def makeService(options: Options, reactor: IDaemonReactor | None = None) -> ISer
 
     settings = options.settings
     try:
-        built: IService = service.build(settings, reactor)
+        built: IService = service.build(settings, reactor, SystemExit if _in_foreground(options) else ConfigError)
     except ConfigError as error:
         raise SystemExit(f"hivesub: {error}") from None
     reactor.callWhenRunning(_warn, settings)
     reactor.callWhenRunning(stop_on_signals, reactor)
     return built
+
+
+def _in_foreground(options: Options) -> bool:
+    """Whether twistd keeps the terminal (`-n`). Where it does not, its parent process waits for a word of the child's,
+    which twistd gives at an exception and not at a SystemExit; without it the command line would hang.
+    """
+    parent = getattr(options, "parent", None)
+    return parent is None or bool(parent["nodaemon"])
 
 
 def collect_from_now_on() -> None:

@@ -1,6 +1,7 @@
-"""`python -m hivesub.tryout [OPTIONS]`: start the daemon in the foreground, on a stand-in where there is no claude.
+"""The daemon in the foreground: what `hivesub serve` and `python -m hivesub.tryout` (`tox -e run`) become.
 
-For a first look, and what `tox -e run` runs. It becomes `twistd -n hivesub OPTIONS` and decides only which claude.
+Either is `twistd -n --pidfile= hivesub OPTIONS`, whether or not twistd is on PATH, and decides only which claude:
+with `--standin` the stand-in for it. A try-out takes the stand-in too where there is no claude.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from hivesub.system.dirs import default_runtime_dir, make_private_dir
+from hivesub.system.dirs import default_runtime_dir, default_state_dir, make_private_dir
 
+FLAG = "--standin"
+MISSING = "hivesub: there is no `claude` on PATH; install Claude Code, or give --claude PATH.\n"
 NOTICE = """\
-hivesub: there is no `claude` on PATH, so this daemon runs on a stand-in for it: {wrapper}
-hivesub: the stand-in answers with scripted text and never calls a model. Install Claude Code, or give --claude PATH.
+hivesub: this daemon runs on a stand-in for claude, {wrapper}
+hivesub: it answers with scripted text and never calls a model; its sessions are in {sessions}
 """
 
 
@@ -34,42 +37,40 @@ def write_standin(environ: Mapping[str, str]) -> Path:
     return Path(write_wrapper(directory / "claude-standin"))
 
 
-def command(twistd: str, argv: Sequence[str]) -> list[str]:
-    """The daemon's own command line. No pid file: several may run from one directory."""
-    return [twistd, "-n", "--pidfile=", "hivesub", *argv]
-
-
-def find_twistd() -> str:
-    """The twistd of this Python's environment, else the one on PATH.
-
-    Raises: SystemExit where there is none.
+def command(argv: Sequence[str]) -> list[str]:
+    """The daemon's own command line, by the twistd of this Python's environment. No pid file: several may run from one
+    directory.
     """
-    beside = Path(sys.executable).parent / "twistd"
-    found = str(beside) if beside.exists() else shutil.which("twistd")
-    if found is None:
-        raise SystemExit(
-            "hivesub: there is no twistd beside this Python nor on PATH; install Twisted into this environment"
-        )
-    return found
+    twistd = Path(sys.executable).parent / "twistd"
+    run = [str(twistd)] if twistd.exists() else [sys.executable, "-c", "from twisted.scripts.twistd import run; run()"]
+    return [*run, "-n", "--pidfile=", "hivesub", *argv]
 
 
-def main(argv: Sequence[str], environ: Mapping[str, str], stderr: TextIO) -> None:
-    """Become the daemon. Never returns."""
+def become(argv: Sequence[str], environ: Mapping[str, str], stderr: TextIO, *, tryout: bool = False) -> None:
+    """Become the daemon. Never returns.
+
+    :param tryout: take the stand-in where there is no claude.
+    """
     environment = dict(environ)
-    words = list(argv)
-    if not claude_is_chosen(words, environ):
+    words = [word for word in argv if word != FLAG]
+    asked = len(words) < len(argv)
+    missing = tryout and not asked and not claude_is_chosen(words, environ)
+    if asked or missing:
+        # Apart from what claude itself keeps, and where it outlives the daemon, as claude's sessions do.
+        sessions = default_state_dir(environ).parent / "hivesub-standin"
         try:
             wrapper = write_standin(environ)
         except ValueError as error:
             raise SystemExit(f"hivesub: no stand-in for claude can be written: {error}") from None
-        stderr.write(NOTICE.format(wrapper=wrapper))
+        stderr.write((MISSING if missing else "") + NOTICE.format(wrapper=wrapper, sessions=sessions))
         stderr.flush()
         words.append(f"--claude={wrapper}")
         # The stand-in refuses root as claude does, and unlike claude it can do no harm as root.
         environment.setdefault("IS_SANDBOX", "1")
-    run = command(find_twistd(), words)
+        environment["CLAUDE_CONFIG_DIR"] = str(sessions)
+    run = command(words)
     os.execve(run[0], run, environment)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:], os.environ, sys.stderr)
+    become(sys.argv[1:], os.environ, sys.stderr, tryout=True)

@@ -31,7 +31,7 @@ from hivesub.cli.troubles import Unreachable
 from hivesub.readable import clean, span
 from hivesub.shapes import Record, Todo
 from hivesub.standin import write_wrapper
-from hivesub.tryout import command, find_twistd
+from hivesub.tryout import command
 from hivesub.wording import title_words
 
 UP_S = 30.0
@@ -41,7 +41,7 @@ TODOS_S = 5.0
 ANSWER_AFTER_S = 2.0
 """How long a person thinks about a question."""
 
-_READY = re.compile(r"claude mcp add --transport http subagent (http://\S+)/mcp")
+_READY = re.compile(r"claude mcp add --transport http --scope user subagent (http://\S+)/mcp")
 
 
 async def demo(*, real: bool, stay: bool, console: Console | None = None) -> int:
@@ -92,7 +92,7 @@ async def _daemon(root: Path, claude: str | None) -> AsyncIterator[str]:
         claude = write_wrapper(root / "claude", sandboxed=True)
         environ |= {"CLAUDE_CONFIG_DIR": str(root / "claude-config"), "IS_SANDBOX": "1"}
     options = [f"--dir={work}", f"--claude={claude}", f"--state-dir={root / 'state'}", f"--runtime-dir={root / 'run'}"]
-    argv = command(find_twistd(), ["--port=0", *options])
+    argv = command(["--port=0", *options])
     # A session of its own: Ctrl-C is this program's to pass on.
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -276,8 +276,6 @@ async def _show_todos(console: Console, path: Path, count: int) -> None:
 
 
 def _farewell(console: Console, *, real: bool) -> None:
-    console.print(
-        "Next: `twistd -n --pidfile= hivesub` starts a daemon; `hivesub mcp-config` says how an agent connects."
-    )
+    console.print("Next: `hivesub serve` starts a daemon; `hivesub mcp-config` says how an agent connects.")
     if not real:
         console.print("`hivesub demo --real` plays this with your own claude.", style="dim")

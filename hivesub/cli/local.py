@@ -1,8 +1,9 @@
-"""The commands that ask no running daemon: `demo`, `mcp-config`."""
+"""The commands that ask no running daemon: to run one, to connect to it, to see one work."""
 
 from __future__ import annotations
 
 import os
+import sys
 
 import click
 
@@ -38,4 +39,16 @@ def mcp_config(target: Target) -> int:
     return 0
 
 
-COMMANDS = (mcp_config, demo)
+@click.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("options", nargs=-1, type=click.UNPROCESSED)
+def serve(options: tuple[str, ...]) -> None:
+    """Run the daemon in the foreground.
+
+    As `twistd -n --pidfile= hivesub OPTIONS` does, also where twistd is not on PATH.
+    """
+    from hivesub.tryout import become
+
+    become(options, os.environ, sys.stderr)
+
+
+COMMANDS = (serve, mcp_config, demo)

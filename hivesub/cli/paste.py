@@ -18,7 +18,7 @@ def mcp_json(url: str, *, token: bool) -> str:
 def add_command(url: str, *, token: bool) -> str:
     """The command line that adds it to claude's own configuration; the shell puts the variable's value in."""
     header = f' --header "Authorization: Bearer ${VARIABLE}"' if token else ""
-    return f"claude mcp add --transport http subagent {url}/mcp{header}"
+    return f"claude mcp add --transport http --scope user subagent {url}/mcp{header}"
 
 
 def paste_text(url: str, *, token: bool) -> str:

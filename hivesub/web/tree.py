@@ -88,7 +88,7 @@ NOT_FOUND = _Nothing(404, "not found")
 NO_SIGN_IN = _Nothing(
     404,
     "not found: there is no sign-in here. Give the daemon's token as a header: "
-    'claude mcp add --transport http subagent URL --header "Authorization: Bearer TOKEN"',
+    'claude mcp add --transport http --scope user subagent URL --header "Authorization: Bearer TOKEN"',
 )
 SIGN_IN_NAME = "register"
 HEALTHY = Plain(200, "ok")

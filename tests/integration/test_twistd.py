@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -37,7 +39,7 @@ class Idle(Service):
         return done.addCallback(lambda _: say("stopped"))
 
 stub = ModuleType("hivesub.service")
-stub.build = lambda settings, reactor: Idle(reactor)
+stub.build = lambda settings, reactor, refuse: Idle(reactor)
 sys.modules["hivesub.service"] = stub
 run()
 """
@@ -134,3 +136,52 @@ def test_the_asyncio_reactor_may_be_asked_for_by_name(environ: dict[str, str], t
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("hivesub ")
+
+
+@pytest.mark.parametrize("argv", [["-c", "from twisted.scripts.twistd import run; run()"], ["-m", "hivesub.cli.main"]])
+def test_on_a_taken_port_it_ends_and_says_so_in_the_background_and_in_the_foreground(
+    environ: dict[str, str], tmp_path: Path, argv: list[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        how = ["serve"] if argv[0] == "-m" else ["--pidfile=", "hivesub"]
+        done = subprocess.run(
+            [sys.executable, *argv, *how, f"--port={port}"],
+            cwd=tmp_path,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            capture_output=True,
+            timeout=BOUND_S,
+        )
+    assert done.returncode == 1
+    assert f"--listen: tcp:port={port}:interface=127.0.0.1 cannot be had" in done.stdout + done.stderr
+
+
+def test_in_the_background_it_serves_and_the_command_line_comes_back(environ: dict[str, str], tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", DRIVER, "--pidfile=pid", "--logfile=log", "hivesub", "--port=0"]
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=environ, stdin=subprocess.DEVNULL, capture_output=True, timeout=BOUND_S
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    daemon = psutil.Process(int((tmp_path / "pid").read_text()))
+    daemon.terminate()
+    psutil.wait_procs([daemon], BOUND_S)
+    assert not daemon.is_running()
+    assert "Server Shut Down." in (tmp_path / "log").read_text()
+
+
+def test_serve_becomes_the_daemon_and_passes_its_options_on(environ: dict[str, str], tmp_path: Path) -> None:
+    def served(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "hivesub.cli.main", "serve", *options],
+            cwd=tmp_path,
+            env=environ,
+            text=True,
+            capture_output=True,
+            timeout=BOUND_S,
+        )
+
+    assert "--max-running=" in served("--help").stdout
+    refused = served("--port=0", "--max-running", "many")
+    assert (refused.returncode, refused.stderr.splitlines()[0][:23]) == (1, "hivesub: --max-running:")

@@ -16,7 +16,7 @@ from typing import Self
 UP_S = 30.0
 """Bound on a start: a machine that runs other tests beside can be slow."""
 DOWN_S = 20.0
-_READY = re.compile(r"claude mcp add --transport http subagent (http://\S+)/mcp")
+_READY = re.compile(r"claude mcp add --transport http --scope user subagent (http://\S+)/mcp")
 
 
 class Daemon:

@@ -158,7 +158,8 @@ class ItsReference(SynchronousTestCase):
 class WhatToPaste(SynchronousTestCase):
     def test_it_is_the_line_that_the_daemon_logs_and_the_same_as_json(self) -> None:
         self.assertEqual(
-            add_command("http://h:1", token=False), "claude mcp add --transport http subagent http://h:1/mcp"
+            add_command("http://h:1", token=False),
+            "claude mcp add --transport http --scope user subagent http://h:1/mcp",
         )
         self.assertEqual(
             json.loads(mcp_json("http://h:1", token=False)),

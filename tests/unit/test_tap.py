@@ -142,9 +142,10 @@ class MakeServiceTests(TapTestCase):
             return service
 
         self.assertIs(self.built(build, "--max-running=3"), service)
-        settings, reactor = given
+        settings, reactor, refuse = given
         self.assertEqual(getattr(settings, "max_running", None), 3)
         self.assertIs(reactor, self.reactor)
+        self.assertIs(refuse, SystemExit)
 
     def test_garbage_is_collected_once_it_runs_and_not_before_and_leaves_the_start_alone(self) -> None:
         self.patch(tap, "stop_on_signals", lambda reactor: None)
