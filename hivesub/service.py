@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -125,9 +126,10 @@ class Daemon(Service):
         extra = beyond_default(parts.tools)
         if extra and parts.bearer is None:
             _log.warn(
-                "subagents get {tools}: one that can run commands could reach /mcp of this daemon; "
-                "--auth-token-file closes it",
+                "subagents get {tools}, and /mcp asks for no token: one that reaches it could start subagents of its "
+                "own; close it with `{command}`, then start the daemon anew",
                 tools=", ".join(extra),
+                command=shlex.join(["hivesub", "token", f"--state-dir={parts.settings.state_dir}"]),
             )
         _log.info("subagents get the tools {tools}", tools=", ".join(parts.tools))
         header = ' --header "Authorization: Bearer <token>"' if parts.bearer is not None else ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import click
 
-from hivesub.cli.given import Target, asks_daemon
+from hivesub.cli.given import DEFAULT_URL, URL_VARIABLE, Target, asks_daemon, read_url
 from hivesub.cli.group import Command, run_loop
+from hivesub.cli.troubles import Unusable
 
 
 @click.command(cls=Command)
@@ -51,4 +53,47 @@ def serve(options: tuple[str, ...]) -> None:
     become(options, os.environ, sys.stderr)
 
 
-COMMANDS = (serve, mcp_config, demo)
+@click.command(cls=Command)
+@click.option("--save", is_flag=True, help="Also keep the token itself where the command `hivesub` finds it.")
+@click.option("--force", is_flag=True, help="In place of the one that there is.")
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path),
+    envvar="HIVESUB_STATE_DIR",
+    metavar="DIR",
+    help="The daemon's state directory. [$HIVESUB_STATE_DIR, else the daemon's default]",
+)
+@click.option(
+    "--digest-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Put the digest there instead, for a daemon with --auth-token-file=FILE.",
+)
+@click.option("--url", callback=read_url, envvar=URL_VARIABLE, default=DEFAULT_URL, metavar="URL", help="For the line.")
+def token(*, save: bool, force: bool, state_dir: Path | None, digest_file: Path | None, url: str) -> int:
+    """Make the token that the daemon asks for.
+
+    Its digest goes to `auth-token` in the state directory, where a daemon looks at its start. The token is printed
+    once, with the line by which an agent connects.
+    """
+    from hivesub.cli.bearer import make_token, saved_token_path
+    from hivesub.cli.paste import add_command
+    from hivesub.config.options import TOKEN_NAME
+    from hivesub.system.dirs import default_state_dir, make_private_dir
+
+    saved = saved_token_path(os.environ) if save else None
+    try:
+        place = digest_file or make_private_dir((state_dir or default_state_dir(os.environ)).absolute()) / TOKEN_NAME
+    except ValueError as error:
+        raise Unusable(str(error)) from None
+    made = make_token(place, saved, force=force)
+    click.echo(made)
+    notes = [f"\nThis is the token; it is not shown again. Its digest is in {place}: start the daemon anew."]
+    if saved:
+        notes.append(f"It is kept in {saved}, for the command hivesub. A subagent that runs as you can read it there.")
+    notes.append(f"To connect an agent:\n\n{add_command(url, header=made)}")
+    click.echo("\n".join(notes), err=True)
+    return 0
+
+
+COMMANDS = (serve, token, mcp_config, demo)

@@ -15,10 +15,15 @@ def mcp_json(url: str, *, token: bool) -> str:
     return json.dumps({"mcpServers": {"subagent": server}}, indent=2)
 
 
-def add_command(url: str, *, token: bool) -> str:
-    """The command line that adds it to claude's own configuration; the shell puts the variable's value in."""
-    header = f' --header "Authorization: Bearer ${VARIABLE}"' if token else ""
-    return f"claude mcp add --transport http --scope user subagent {url}/mcp{header}"
+def add_command(url: str, *, token: bool = False, header: str | None = None) -> str:
+    """The command line that adds it to claude's own configuration, for the user in every directory.
+
+    :param token: there is one: the shell puts the variable's value in.
+    :param header: the token itself, where it may be shown.
+    """
+    shown = header or (f"${VARIABLE}" if token else None)
+    with_header = f' --header "Authorization: Bearer {shown}"' if shown else ""
+    return f"claude mcp add --transport http --scope user subagent {url}/mcp{with_header}"
 
 
 def paste_text(url: str, *, token: bool) -> str:

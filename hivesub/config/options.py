@@ -39,6 +39,9 @@ MAX_RUNNING_LIMIT = 10_000
 DEFAULT_LIMIT_WAIT_H = 6
 MAX_LIMIT_WAIT_H = 24 * 31
 
+TOKEN_NAME = "auth-token"
+"""In the state directory: where a daemon looks for its token by itself."""
+
 OPTIONS: tuple[tuple[str, str], ...] = (
     ("port", f"Listen on this TCP port of 127.0.0.1, 0 for any free one. [default: {DEFAULT_PORT}]"),
     ("listen", "Listen on this Twisted endpoint instead, e.g. systemd:domain=INET:index=0 or unix:/run/me/hivesub."),
@@ -53,7 +56,11 @@ OPTIONS: tuple[tuple[str, str], ...] = (
         "Where the message goes that a run has ended: an http(s) URL to post to, or a file to append to. May be given "
         "several times. [default: todos.jsonl in the state directory]",
     ),
-    ("auth-token-file", "A file with the bearer token to ask for, or sha256:<hex> of it. [default: none is asked for]"),
+    (
+        "auth-token-file",
+        "A file with the bearer token to ask for, or sha256:<hex> of it. [default: auth-token in the state directory, "
+        "which `hivesub token` makes; where it is not there none is asked for]",
+    ),
     ("public-url", "How subagents reach this daemon, when not by its listening address: http://HOST[:PORT]."),
     (
         "limit-wait",
@@ -192,7 +199,8 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
             "claude speaks no HTTP to a unix socket; with --listen unix: say by which URL subagents reach this daemon",
         )
 
-    token_file = source.read("auth-token-file", path)
+    state_dir = source.read("state-dir", path) or default_state_dir(environ)
+    token_file = source.read("auth-token-file", path) or _made_token(state_dir)
     token = None
     if token_file is not None:
         known = token_file
@@ -200,10 +208,11 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
         warnings += () if warning is None else (warning,)
     elif is_loopback_endpoint(listen) is False:
         raise OptionError(
-            "listen", "others than this machine could connect; add --auth-token-file, or listen on interface=127.0.0.1"
+            "listen",
+            "others than this machine could connect; make a token with `hivesub token`, add --auth-token-file, or "
+            "listen on interface=127.0.0.1",
         )
 
-    state_dir = source.read("state-dir", path) or default_state_dir(environ)
     todos = tuple(
         source.check("todo", lambda text=text: read_todo(text, environ, here))  # type: ignore[misc]
         for text in source.texts("todo")
@@ -241,6 +250,12 @@ def _current_directory() -> Path:
         return Path.cwd()
     except FileNotFoundError:  # it was deleted: only who needs it is refused
         return Path()
+
+
+def _made_token(state_dir: Path) -> Path | None:
+    """The file that `hivesub token` makes; one that is there and cannot be used stops the daemon."""
+    made = state_dir / TOKEN_NAME
+    return made if os.path.lexists(made) else None
 
 
 def _default_dir(here: Path) -> Path:

@@ -304,6 +304,29 @@ def test_a_daemon_that_goes_away_while_watched_is_told_in_a_line(daemon: Daemon,
     assert err.count("\n") == 1
 
 
+def test_a_made_token_is_asked_for_from_the_next_start_and_the_command_knows_it(tmp_path: Path) -> None:
+    other = Daemon(tmp_path, claude=write_wrapper(tmp_path / "claude", sandboxed=True), options=["--tools=Bash"])
+    given = {**environ(), "XDG_CONFIG_HOME": str(tmp_path / "config"), "HIVESUB_STATE_DIR": str(other.state)}
+    with other:
+        assert f"close it with `hivesub token --state-dir={other.state}`" in other.log_text()
+    done = hivesub(other, "token", "--save", "--url", "http://127.0.0.1:7", **given)
+    token = done[1].strip()
+    assert done[0] == 0
+    connect = "claude mcp add --transport http --scope user subagent http://127.0.0.1:7/mcp"
+    assert f'{connect} --header "Authorization: Bearer {token}"' in done[2]
+    with other:
+        given["HIVESUB_AUTH_TOKEN_FILE"] = ""
+        assert hivesub(other, "status", **given)[0] == 0
+        assert hivesub(other, "status", **{**given, "XDG_CONFIG_HOME": str(tmp_path)})[0] == 3
+        pasted = hivesub(other, "mcp-config", **given)[1]
+        assert "$HIVESUB_TOKEN" in pasted
+        assert token not in pasted
+    code, out, err = hivesub(other, "token", **given)
+    assert (code, out) == (2, "")
+    assert "--force makes a new one" in err
+    assert token not in other.log_text()
+
+
 def test_the_demo_plays_to_its_end_by_itself(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "hivesub.cli.main", "demo"],

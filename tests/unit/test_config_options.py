@@ -151,6 +151,19 @@ class ListenTests(SettingsTestCase):
         self.assertIn("--auth-token-file", self.refused({"listen": listen}))
         self.assertEqual(self.read({"listen": listen, "auth-token-file": "token"}).listen, listen)
 
+    def test_a_token_that_was_made_in_the_state_directory_is_asked_for_and_one_that_is_named_wins(self) -> None:
+        digest = "sha256:" + "ab" * 32
+        (self.here / "state").mkdir()
+        (self.here / "state" / "auth-token").write_text(digest)
+        self.assertEqual(self.read({"state-dir": "state"}).auth_token, digest)
+        self.assertEqual(self.read({"state-dir": "state", "listen": "tcp:1:interface=0.0.0.0"}).auth_token, digest)
+        self.assertEqual(self.read({"state-dir": "state", "auth-token-file": "token"}).auth_token, "s3cret-token")
+        self.assertIsNone(self.read({"state-dir": "other"}).auth_token)
+
+    def test_a_made_token_that_cannot_be_read_is_not_taken_for_none(self) -> None:
+        (self.here / "auth-token").symlink_to("nowhere")
+        self.assertIn("--auth-token-file: ", self.refused({"state-dir": str(self.here)}))
+
     def test_a_unix_socket_takes_a_public_url(self) -> None:
         self.assertIn("--public-url: claude speaks no HTTP", self.refused({"listen": "unix:/x"}))
         self.assertEqual(self.read({"listen": "unix:/x", "public-url": "http://h"}).public_url, "http://h")
