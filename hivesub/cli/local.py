@@ -10,6 +10,7 @@ import click
 
 from hivesub.cli.given import DEFAULT_URL, URL_VARIABLE, Target, asks_daemon, read_url
 from hivesub.cli.group import Command, run_loop
+from hivesub.cli.service import service
 from hivesub.cli.troubles import Unusable
 
 
@@ -96,4 +97,16 @@ def token(*, save: bool, force: bool, state_dir: Path | None, digest_file: Path 
     return 0
 
 
-COMMANDS = (serve, token, mcp_config, demo)
+@click.command(cls=Command, name="plugin-dir")
+def plugin_dir() -> int:
+    """Print the directory of the plugin for Claude Code.
+
+    For `claude --plugin-dir "$(hivesub plugin-dir)"`.
+    """
+    from hivesub.shipped import plugin_dir
+
+    click.echo(plugin_dir())
+    return 0
+
+
+COMMANDS = (serve, service, token, plugin_dir, mcp_config, demo)

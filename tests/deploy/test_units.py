@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hivesub.cli.units import text_of, unit_for
 from tests.deploy.debian import need
 
 UNITS = Path(__file__).parents[2] / "deploy"
@@ -23,10 +25,16 @@ def analyze() -> str:
     return need("systemd-analyze", "systemd")  # it need not run
 
 
-def checked(*argv: str) -> str:
+def checked(*argv: str, **environ: str) -> str:
     """What a command wrote, stderr with it; it has to succeed."""
     done = subprocess.run(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BOUND_S, check=False
+        argv,
+        env={**os.environ, **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=BOUND_S,
+        check=False,
     )
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -40,6 +48,32 @@ def test_systemd_finds_nothing_wrong_in_a_unit(analyze: str, unit: str, tmp_path
         (tmp_path / name).write_text(text)
     # Warnings, such as of a misspelt line, do not change the status: nothing at all may be said.
     assert checked(analyze, "verify", "--man=no", str(tmp_path / unit)) == ""
+
+
+@pytest.mark.parametrize("name", [None, "alpha"])
+def test_systemd_finds_nothing_wrong_in_a_users_unit_as_it_is_installed(
+    analyze: str, name: str | None, tmp_path: Path
+) -> None:
+    unit = unit_for(name, {"XDG_CONFIG_HOME": str(tmp_path)})
+    # A path that systemd must not read anything into.
+    written = tmp_path / "100% $HOME" / unit.file.name
+    written.parent.mkdir()
+    written.write_text(text_of(unit, os.environ))
+    assert checked(analyze, "verify", "--user", "--man=no", str(written), XDG_RUNTIME_DIR=str(tmp_path)) == ""
+
+
+def test_a_users_two_units_differ_only_in_what_is_each_ones_own() -> None:
+    def directives(name: str) -> set[str]:
+        lines = (UNITS / "user" / name).read_text().splitlines()
+        return {line for line in lines if line and not line.startswith("#")}
+
+    one, many = directives("hivesub.service"), directives("hivesub@.service")
+    assert {line.partition("=")[0] for line in one ^ many} == {
+        "Description",
+        "EnvironmentFile",
+        "Environment",
+        "RuntimeDirectory",
+    }
 
 
 @pytest.mark.parametrize("unit", SERVICES)

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from collections.abc import Mapping
@@ -77,12 +78,37 @@ def test_the_wheel_holds_the_package_its_types_and_the_plugin_and_nothing_else_o
     assert not [name for name in names if name.endswith((".pyc", "dropin.cache"))]
 
 
+def test_the_wheel_and_the_source_distribution_hold_plugin_and_units(wheel: Path) -> None:
+    def files(*under: str) -> set[str]:
+        return {str(path.relative_to(ROOT)) for top in under for path in (ROOT / top).rglob("*") if path.is_file()}
+
+    shipped = {name for name in files("plugin") if "__pycache__" not in name}
+    with tarfile.open(next(wheel.parent.glob("*.tar.gz"))) as source:
+        in_source = {name.partition("/")[2] for name in source.getnames()}
+    assert shipped | files("deploy") <= in_source
+    in_wheel = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("hivesub/shipped/")}
+    units = {f"hivesub/shipped/units/{Path(name).name}" for name in files("deploy/user")}
+    assert {f"hivesub/shipped/{name}" for name in shipped} | units == in_wheel - {"hivesub/shipped/__init__.py"}
+
+
+def assert_the_command_finds_what_is_shipped(programs: Path, home: Path) -> None:
+    plugin = Path(run(programs / "hivesub", "plugin-dir", cwd=home).strip())
+    assert (plugin / ".claude-plugin" / "plugin.json").is_file()
+    assert (plugin / "hooks" / "todos.py").is_file()
+    run(programs / "hivesub", "service", "install", "--no-start", cwd=home, XDG_CONFIG_HOME=str(home / "config"))
+    unit = (home / "config" / "systemd" / "user" / "hivesub.service").read_text()
+    assert f"ExecStart={programs / 'hivesub'} serve" in unit.splitlines()
+
+
 def test_a_wheel_makes_twistd_know_it_and_without_it_a_checkout_on_the_path(
     sources: Path, wheel: Path, tmp_path: Path
 ) -> None:
     programs = make_venv(tmp_path / "venv")
     install(programs, wheel)
     assert_twistd_knows_hivesub(programs, tmp_path, {})
+    assert_the_command_finds_what_is_shipped(programs, tmp_path)
+    # The daemon itself, where no twistd is on PATH.
+    assert "--max-running=" in run(programs / "hivesub", "serve", "--help", cwd=tmp_path, PATH="/usr/bin:/bin")
     run(programs / "pip", "uninstall", "-q", "-y", "hivesub", cwd=tmp_path)
     assert "hivesub" not in run(programs / "twistd", "--help", cwd=tmp_path)
     assert_twistd_knows_hivesub(programs, tmp_path, {"PYTHONPATH": str(sources)})
@@ -92,3 +118,4 @@ def test_an_editable_install_makes_twistd_know_it(sources: Path, tmp_path: Path)
     programs = make_venv(tmp_path / "venv")
     install(programs, "-e", sources)
     assert_twistd_knows_hivesub(programs, tmp_path, {})
+    assert_the_command_finds_what_is_shipped(programs, tmp_path)
