@@ -25,6 +25,12 @@ TWISTD = """\
 export PYTHONPATH=/opt/src:/opt/site PYTHONDONTWRITEBYTECODE=1 LD_LIBRARY_PATH={python}/lib
 exec {python}/bin/python3 -c 'from twisted.scripts.twistd import run; run()' "$@"
 """
+# The wrapper that `write_wrapper` would write, for the container's paths.
+CLAUDE = """\
+#!/bin/sh
+export LD_LIBRARY_PATH={python}/lib PYTHONPATH=/opt/src
+exec {python}/bin/python3 -S -c 'import sys; from hivesub.standin.main import leave; leave(sys.argv[1:])' "$@"
+"""
 DRIVER = """\
 [Unit]
 DefaultDependencies=no
@@ -33,7 +39,7 @@ After=systemd-journald.service
 [Service]
 Type=oneshot
 Environment=PYTHONPATH=/opt/src:/opt/site PYTHONDONTWRITEBYTECODE=1 LD_LIBRARY_PATH={python}/lib
-ExecStart={python}/bin/python3 -m tests.deploy.heavy.inside /out/result.json
+ExecStart={python}/bin/python3 -m {driver} /out/result.json
 ExecStopPost=/usr/bin/systemctl poweroff --force
 TimeoutStartSec=200
 StandardOutput=append:/out/said
@@ -50,13 +56,18 @@ exec "$@"
 """
 
 
-def run_inside(root: Path, files: dict[str, str]) -> dict[str, Any]:
-    """Boot, run `inside.main`, and give what it found.
+def python_inside() -> str:
+    """Where the container has this Python: `/usr`, or a directory that is bound there."""
+    return "/usr" if sys.base_prefix.startswith("/usr") else "/opt/python"
+
+
+def run_inside(root: Path, files: dict[str, str], driver: str = "tests.deploy.heavy.inside") -> dict[str, Any]:
+    """Boot, run the `main` of a driver, and give what it found.
 
     :param files: of the container, path to text; those below `opt/hivesub/bin` are executable.
     """
     nspawn = need("systemd-nspawn", "systemd-container")
-    python = "/usr" if sys.base_prefix.startswith("/usr") else "/opt/python"
+    python = python_inside()
     out = root.parent / "out"
     out.mkdir()
     for directory in (
@@ -86,7 +97,7 @@ def run_inside(root: Path, files: dict[str, str]) -> dict[str, Any]:
         "etc/passwd": f"root:x:0:0::/root:/bin/sh\nhivesub:x:{USER}:{USER}::/var/lib/hivesub/home:/usr/sbin/nologin\n",
         "etc/group": f"root:x:0:\nhivesub:x:{USER}:\n",
         "opt/hivesub/bin/twistd": TWISTD.format(python=python),
-        "etc/systemd/system/driver.service": DRIVER.format(python=python),
+        "etc/systemd/system/driver.service": DRIVER.format(python=python, driver=driver),
     }
     for name, text in {**plain, **files}.items():
         path = root / name

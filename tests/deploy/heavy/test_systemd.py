@@ -9,23 +9,15 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.heavy.container import ROOT, USER, run_inside
+from tests.deploy.heavy.container import CLAUDE, ROOT, USER, python_inside, run_inside
 from tests.deploy.heavy.inside import TOKEN
 
 UNITS = ("hivesub.service", "hivesub@.service", "hivesub.socket")
-# The wrapper that `write_wrapper` would write, for the container's paths.
-CLAUDE = """\
-#!/bin/sh
-export LD_LIBRARY_PATH={python}/lib PYTHONPATH=/opt/src
-exec {python}/bin/python3 -S -c 'import sys; from hivesub.standin.main import leave; leave(sys.argv[1:])' "$@"
-"""
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    import sys
-
-    python = "/usr" if sys.base_prefix.startswith("/usr") else "/opt/python"
+    python = python_inside()
     root = tmp_path_factory.mktemp("container") / "root"
     hashed = f"sha256:{sha256(TOKEN.encode()).hexdigest()}\n"
     options = "HIVESUB_PORT={port}\nHIVESUB_DIR={dir}\nHIVESUB_CLAUDE=/opt/hivesub/bin/claude\n"
