@@ -23,6 +23,8 @@ class Exit(IntEnum):
     """No daemon at the URL, or it does not take the token."""
     OUTPUT = 4
     """What was to be printed could not be written, as on a full disk."""
+    AMISS = 5
+    """`hivesub doctor` found something that has to be put right."""
     FAILED = ENDINGS[StopKind.FAILED].exit_code
     TIMED_OUT = 124
     """`hivesub wait --timeout`: they still run. The number is that of timeout(1)."""

@@ -97,6 +97,20 @@ def token(*, save: bool, force: bool, state_dir: Path | None, digest_file: Path 
     return 0
 
 
+@click.command(cls=Command)
+@click.option("--claude", metavar="PROGRAM", envvar="HIVESUB_CLAUDE", default="claude", help="The claude to look at.")
+@asks_daemon
+def doctor(target: Target, *, claude: str) -> int:
+    """Look whether all is in order, and say what to do.
+
+    Looks at claude, its login, the daemon, its token, the plugin and its hook, the todos and this machine. Changes
+    nothing, and asks no model. Exits with 5 where something has to be put right.
+    """
+    from hivesub.cli.doctor import examine
+
+    return run_loop(examine(target, claude))
+
+
 @click.command(cls=Command, name="plugin-dir")
 def plugin_dir() -> int:
     """Print the directory of the plugin for Claude Code.
@@ -109,4 +123,4 @@ def plugin_dir() -> int:
     return 0
 
 
-COMMANDS = (serve, service, token, plugin_dir, mcp_config, demo)
+COMMANDS = (serve, service, token, doctor, mcp_config, plugin_dir, demo)

@@ -20,11 +20,11 @@ from hivesub.cli.troubles import Unusable
 _EPILOG = """\
 \b
 Exit codes: 0 done; 1 the daemon refused the call; 2 usage; 3 no daemon, or a
-wrong token; 4 the output cannot be written; 130 Ctrl-C (runs go on). Where the
-end of a run was waited for, also: 10 it is blocked and asks for help; 11 it
-stopped short of its goal (turn cap, budget, no signal route, cut off);
-12 killed; 13 failed; 14 it reports its goal reached, which nobody has checked;
-124 `wait --timeout` is over, and it still runs.
+wrong token; 4 the output cannot be written; 5 `doctor` found something amiss;
+130 Ctrl-C (runs go on). Where the end of a run was waited for, also: 10 it is
+blocked and asks for help; 11 it stopped short of its goal (turn cap, budget, no
+signal route, cut off); 12 killed; 13 failed; 14 it reports its goal reached,
+which nobody has checked; 124 `wait --timeout` is over, and it still runs.
 
 \b
 Completion: eval "$(_HIVESUB_COMPLETE=bash_source hivesub)"; zsh_source and
