@@ -24,6 +24,7 @@ def call(port: int, tool: str, **arguments: Any) -> Any:
         "io.modelcontextprotocol/protocolVersion": PROTOCOL,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "0"},
         "io.modelcontextprotocol/clientCapabilities": {},
+        "hivesub/record": True,
     }
     params = {"name": tool, "arguments": arguments, "_meta": meta}
     request = urllib.request.Request(
