@@ -13,7 +13,7 @@ import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from hivesub.readable import clean, span
 from hivesub.shapes import Record, Todo
 from hivesub.standin import write_wrapper
 from hivesub.tryout import command
+from hivesub.turns.command import find_wrappers
 from hivesub.wording import title_words
 
 UP_S = 30.0
@@ -45,8 +46,28 @@ _READY = re.compile(r"claude mcp add --transport http --scope user subagent (htt
 
 
 async def demo(*, real: bool, stay: bool, console: Console | None = None) -> int:
-    """Play it; gives the exit code: 0 when every run ended as it was to."""
-    console = console or terminal()
+    """Play it; gives the exit code: 0 when every run ended as it was to. SIGTERM and SIGHUP end it as Ctrl-C does."""
+    received: list[int] = []
+    playing = asyncio.current_task()
+    assert playing is not None
+
+    def end(number: int) -> None:
+        received.append(number)
+        playing.cancel()
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            with suppress(RuntimeError):  # not in the main thread
+                asyncio.get_running_loop().add_signal_handler(number, end, number)
+    try:
+        return await _played(real=real, stay=stay, console=console or terminal())
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        return 128 + received[0]
+
+
+async def _played(*, real: bool, stay: bool, console: Console) -> int:
     claude = shutil.which("claude") if real else None
     if real and claude is None:
         console.print("hivesub: there is no claude on PATH; leave out --real for the stand-in", style="red")
@@ -93,6 +114,9 @@ async def _daemon(root: Path, claude: str | None) -> AsyncIterator[str]:
         environ |= {"CLAUDE_CONFIG_DIR": str(root / "claude-config"), "IS_SANDBOX": "1"}
     options = [f"--dir={work}", f"--claude={claude}", f"--state-dir={root / 'state'}", f"--runtime-dir={root / 'run'}"]
     argv = command(["--port=0", *options])
+    setpriv = find_wrappers(os.environ.get("PATH")).setpriv
+    if setpriv is not None:  # should this program be killed outright
+        argv = [setpriv, "--pdeathsig", "TERM", *argv]
     # A session of its own: Ctrl-C is this program's to pass on.
     process = await asyncio.create_subprocess_exec(
         *argv,

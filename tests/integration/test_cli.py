@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from hivesub.standin import write_wrapper
@@ -309,3 +310,34 @@ def test_the_demo_plays_to_its_end_by_itself(tmp_path: Path) -> None:
         assert words in done.stdout
     assert done.stderr == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
+def test_a_demo_that_is_ended_leaves_neither_daemon_nor_children(tmp_path: Path, number: signal.Signals) -> None:
+    def left() -> list[psutil.Process]:
+        return [
+            process for process in psutil.process_iter(["cmdline"]) if str(tmp_path) in str(process.info["cmdline"])
+        ]
+
+    with subprocess.Popen(
+        [sys.executable, "-m", "hivesub.cli.main", "demo"],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**environ(), "TMPDIR": str(tmp_path), "HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+        start_new_session=True,
+    ) as playing:
+        assert playing.stdout is not None
+        for line in playing.stdout:
+            if "start fix-build" in line:
+                break
+        playing.send_signal(number)
+        try:
+            _, err = playing.communicate(timeout=BOUND_S)
+        finally:
+            playing.kill()
+    assert playing.returncode == (-number if number == signal.SIGKILL else 128 + number)
+    assert err == ""
+    assert psutil.wait_procs(left(), BOUND_S)[1] == []
+    if number != signal.SIGKILL:
+        assert list(tmp_path.iterdir()) == []
