@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,3 +80,26 @@ async def test_the_sandbox_dies_with_a_daemon_that_is_killed(daemon: Daemon, age
     inside = await until(lambda: len(found := below(pid)) >= 3 and found, "the sandbox")
     daemon.stop(signal.SIGKILL)
     await until(lambda: not any(living(one) for one in (pid, *inside)), "the end of all of it")
+
+
+async def test_the_documented_sandbox_leaves_a_claude_below_a_home_where_it_is(tmp_path: Path) -> None:
+    from twisted.internet import reactor
+
+    page = (Path(__file__).parents[3] / "docs" / "howto" / "launcher.md").read_text()
+    found = re.search(r'--launcher "bwrap (.*?)"', page, re.DOTALL)
+    assert found is not None
+    home = tmp_path / "home"
+    versions, programs = home / ".local/share/claude/versions", home / ".local/bin"
+    for directory in (versions, programs, home / ".claude"):
+        directory.mkdir(parents=True)
+    (programs / "claude").symlink_to(write_wrapper(versions / "2.1.332", sandboxed=True))
+    words = found[1].replace("\\\n", " ").replace("--tmpfs /home ", f"--tmpfs {home} ").replace("/home/me", str(home))
+    words = words.replace("/srv/work", str(tmp_path / "work")).replace(
+        "/run/user/1000/hivesub", str(tmp_path / "runtime")
+    )
+    launcher = f"{need('bwrap', 'bubblewrap')} {words}"
+    with Daemon(tmp_path, claude=programs / "claude", options=["--launcher", launcher]) as daemon:
+        agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        await agent.call("start", name="alpha", goal="g", prompt="!standin goal_reached done")
+        record = await agent.ended("alpha")
+    assert record["stop_reason"]["kind"] == "goal_reached", record
