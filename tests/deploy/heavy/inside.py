@@ -5,6 +5,7 @@ they are right is the test's to say.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -96,6 +97,33 @@ def one_service(found: dict[str, Any]) -> None:
     found["todos"] = Path("/var/lib/hivesub/todos.jsonl").read_text()
 
 
+def shared(found: dict[str, Any]) -> None:
+    """A group shares the working directory: what its members can read there, and others cannot."""
+    work, group = Path("/srv/work"), 2000
+    os.chown(work, -1, group)
+    work.chmod(0o2770)
+    drop_in = Path("/etc/systemd/system/hivesub.service.d/shared.conf")
+    drop_in.parent.mkdir()
+    drop_in.write_text("[Service]\nUMask=0027\nEnvironment=HIVESUB_TODO=/srv/work/todos.jsonl\n")
+    systemctl("daemon-reload")
+    systemctl("start", "hivesub.service")
+    call(8787, "start", name="sharing", prompt="!standin bash mkdir sub; echo x > sub/file", report_file="r.md")
+    found["sharing"] = ended(8787, "sharing")
+    systemctl("stop", "hivesub.service")
+    found["shared"] = {
+        who: [
+            subprocess.run(["cat", work / name], user=user, group=user, extra_groups=groups, capture_output=True)
+            .stdout.decode()
+            .strip()
+            .partition("\n")[0]
+            for name in ("r.md", "sub/file", "todos.jsonl")
+        ]
+        for who, user, groups in (("member", 1001, [group]), ("stranger", 1002, []))
+    }
+    drop_in.unlink()
+    systemctl("daemon-reload")
+
+
 def instances(found: dict[str, Any]) -> None:
     for name in ("one", "two"):
         systemctl("start", f"hivesub@{name}.service")
@@ -142,7 +170,7 @@ def by_scope(found: dict[str, Any]) -> None:
 
 def main(result: str) -> None:
     found: dict[str, Any] = {"trouble": []}
-    for part in (one_service, instances, by_socket, by_scope):
+    for part in (one_service, shared, instances, by_socket, by_scope):
         try:
             part(found)
         except (OSError, ValueError, KeyError, TypeError, subprocess.SubprocessError) as error:

@@ -76,6 +76,15 @@ def test_a_stop_is_clean_and_leaves_nothing_not_even_what_hides_from_the_daemon(
     assert names == ["alpha", "beta", "gamma"]
 
 
+def test_a_group_that_shares_the_directory_can_read_what_a_subagent_wrote_and_its_todo(found: dict[str, Any]) -> None:
+    assert found["sharing"]["report_error"] is None
+    report, written, todo = found["shared"]["member"]
+    assert report.startswith("## subagent sharing, ")
+    assert written == "x"
+    assert json.loads(todo)["subagent"]["name"] == "sharing"
+    assert found["shared"]["stranger"] == ["", "", ""]
+
+
 def test_two_instances_know_nothing_of_each_other(found: dict[str, Any]) -> None:
     assert found["one"]["ActiveState"] == found["two"]["ActiveState"] == "active"
     assert found["alpha of one"]["last_turn"]["outcome"] == "finished"
