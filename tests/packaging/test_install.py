@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.blocks import shell_blocks
+
 ROOT = Path(__file__).parents[2]
 BOUND_S = 600
 NOT_SOURCES = shutil.ignore_patterns(
@@ -119,3 +121,37 @@ def test_an_editable_install_makes_twistd_know_it(sources: Path, tmp_path: Path)
     install(programs, "-e", sources)
     assert_twistd_knows_hivesub(programs, tmp_path, {})
     assert_the_command_finds_what_is_shipped(programs, tmp_path)
+
+
+@pytest.mark.parametrize("tool", ["pipx", "uv"])
+def test_the_readmes_way_to_install_gives_the_command_and_a_daemon_without_twistd_on_the_path(
+    sources: Path, tmp_path: Path, tool: str
+) -> None:
+    programs = make_venv(tmp_path / "tools")
+    install(programs, tool)
+    (block,) = (block for block in shell_blocks(ROOT / "README.md") if "pipx install" in block)
+    if tool == "uv":
+        block = block.replace("pipx install", "uv tool install")
+        assert "uv tool install dist/hivesub-*.whl" in (ROOT / "README.md").read_text()
+    shown = tmp_path / "bin"
+    environ = {
+        "PATH": f"{programs}:/usr/bin:/bin",
+        "HOME": str(tmp_path),
+        "PIPX_HOME": str(tmp_path / "pipx"),
+        "PIPX_BIN_DIR": str(shown),
+        "UV_TOOL_DIR": str(tmp_path / "uv"),
+        "UV_TOOL_BIN_DIR": str(shown),
+        "UV_PYTHON": sys.executable,
+        "UV_CACHE_DIR": str(tmp_path / "cache"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+    }
+    checkout = tmp_path / "checkout"
+    shutil.copytree(sources, checkout)
+    run("sh", "-ec", block, cwd=checkout, **environ)
+    assert [path.name for path in shown.iterdir()] == ["hivesub"]
+    assert "--max-running=" in run(shown / "hivesub", "serve", "--help", cwd=tmp_path, **environ)
+    run(shown / "hivesub", "service", "install", "--no-start", cwd=tmp_path, **environ)
+    unit = (tmp_path / "config" / "systemd" / "user" / "hivesub.service").read_text()
+    (start,) = (line for line in unit.splitlines() if line.startswith("ExecStart="))
+    program = start.removeprefix("ExecStart=").removesuffix(" serve")
+    assert run(program, "--version", cwd=tmp_path).startswith("hivesub ")

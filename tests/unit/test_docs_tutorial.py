@@ -48,7 +48,7 @@ class TheTutorial(SynchronousTestCase):
         lines = hivesub_lines()
         for line in lines:
             parsed(line)
-        self.assertEqual({"continue", "demo", "interrupt", "start", "status"}, {line[0] for line in lines})
+        self.assertEqual({"continue", "demo", "interrupt", "start", "status", "wait"}, {line[0] for line in lines})
 
     def test_each_start_and_continue_has_fields_that_the_tools_take(self) -> None:
         for line in hivesub_lines():
