@@ -203,10 +203,8 @@ def system(environ: Mapping[str, str]) -> Iterator[Finding]:
     wrappers = find_wrappers(environ.get("PATH", os.defpath))
     missing = [name for name in ("setpriv", "setsid", "env") if getattr(wrappers, name) is None]
     if missing:
-        text = (
-            f"{', '.join(missing)} of util-linux or coreutils is not there: a claude outlives a daemon that is killed"
-        )
-        yield Finding("warn", "setpriv", f"{text}, until the next one starts; install it")
+        text = f"not found: {', '.join(missing)}: a claude lives on when its daemon is killed, until the next one starts"
+        yield Finding("warn", "setpriv", f"{text}; install util-linux and coreutils")
     else:
         yield Finding("ok", "setpriv", f"{wrappers.setpriv}: a claude dies with its daemon")
     if Path("/sys/fs/cgroup/cgroup.controllers").exists():

@@ -123,9 +123,10 @@ async def _look(http: httpx2.AsyncClient, endpoint: str) -> None:
             "Start one with `hivesub serve`, or name another with --url or HIVESUB_URL"
         ) from None
     if status == 401:
+        wants = "another token than the one that it was shown" if "Authorization" in http.headers else "its token"
         raise Unreachable(
-            f"the daemon at {endpoint} asks for its token: give the file that holds it with --auth-token-file or "
-            "HIVESUB_AUTH_TOKEN_FILE"
+            f"the daemon at {endpoint} asks for {wants}: give the file that holds it with --auth-token-file or "
+            "HIVESUB_AUTH_TOKEN_FILE; a lost one is replaced by `hivesub token --force --save`"
         )
     if status == 421:
         raise Unreachable(

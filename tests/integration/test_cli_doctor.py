@@ -100,7 +100,7 @@ def test_a_daemon_that_is_down_and_a_wrong_token_are_told_apart(machine: Machine
     assert "`hivesub serve`" in machine.wrong("--url", "http://127.0.0.1:1")["daemon"]
     (tmp_path / "wrong").write_text("guess")
     wrong = machine.wrong("--auth-token-file", str(tmp_path / "wrong"))
-    assert "asks for its token" in wrong["daemon"]
+    assert "asks for another token" in wrong["daemon"]
 
 
 def test_what_the_agents_hook_could_not_read_or_run_is_wrong(machine: Machine) -> None:
