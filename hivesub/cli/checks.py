@@ -203,7 +203,7 @@ def system(environ: Mapping[str, str]) -> Iterator[Finding]:
     wrappers = find_wrappers(environ.get("PATH", os.defpath))
     missing = [name for name in ("setpriv", "setsid", "env") if getattr(wrappers, name) is None]
     if missing:
-        text = f"not found: {', '.join(missing)}: a claude lives on when its daemon is killed, until the next one starts"
+        text = f"not found: {', '.join(missing)}: a claude lives on when its daemon is killed, until the next start"
         yield Finding("warn", "setpriv", f"{text}; install util-linux and coreutils")
     else:
         yield Finding("ok", "setpriv", f"{wrappers.setpriv}: a claude dies with its daemon")
