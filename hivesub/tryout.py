@@ -66,7 +66,7 @@ def become(argv: Sequence[str], environ: Mapping[str, str], stderr: TextIO, *, t
         stderr.flush()
         words.append(f"--claude={wrapper}")
         # The stand-in refuses root as claude does, and unlike claude it can do no harm as root.
-        environment.setdefault("IS_SANDBOX", "1")
+        environment["IS_SANDBOX"] = "1"
         environment["CLAUDE_CONFIG_DIR"] = str(sessions)
     run = command(words)
     os.execve(run[0], run, environment)

@@ -82,7 +82,8 @@ def standing(record: Record) -> str:
     if record["state"] in ("failed", "killed") and record["last_turn"]:
         last = record["last_turn"]
         cause = "; ".join(part for part in (last["signal"], " ".join((last["detail"] or "").split())) if part)
-        return f"{words}: {cut(cause, 120)}" if cause else words
+        if cause:
+            return cut(cause, 120) if words == record["state"] else f"{words}: {cut(cause, 120)}"
     return words
 
 
