@@ -31,7 +31,7 @@ ELSEWHERE = {
 }
 """Blocks that are not run here, by how they begin, and why."""
 
-CODES = {"hivesub start notes": 10}
+CODES = {"hivesub start notes": 10, "hivesub continue notes": 14}
 """What a block is to exit with, where that is not 0."""
 
 

@@ -51,7 +51,7 @@ def test_one_command_installs_enables_and_starts_it(found: dict[str, Any]) -> No
 
 def test_a_subagent_works_as_the_user_in_the_shells_directory(found: dict[str, Any]) -> None:
     record = json.loads(found["alpha"]["out"].splitlines()[-1])
-    assert (found["alpha"]["code"], record["stop_reason"]["kind"]) == (0, "goal_reached")
+    assert (found["alpha"]["code"], record["stop_reason"]["kind"]) == (14, "goal_reached")
     assert record["dir"] == f"{HOME}/app"
     assert {name: owner for name, (owner, _) in found["written"].items()} == {
         "ok": USER,
