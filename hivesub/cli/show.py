@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hivesub.cli.exits import is_over
-from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, span
+from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, span, whole
 from hivesub.shapes import Record
 from hivesub.wording import claims_sentence, outcome_sentence, report_sentence, stop_sentence, title_words, turn_phrase
 
@@ -72,10 +72,21 @@ def age(record: Record, passed_s: float = 0.0) -> Text:
     return Text(f"{text}, {mark}" if mark else text, style=_AGE_COLOURS[mark])
 
 
+def held_up(record: Record) -> str:
+    """What holds a run up that goes on; "" where nothing is known to."""
+    until, retry = record.get("waiting_until"), record["retrying"]
+    if until is not None:
+        return f"a usage limit holds it up: its turn is run again at {whole(until)}"
+    if retry is not None:
+        why = retry["error"] or (f"status {retry['status']}" if retry["status"] else "an error")
+        return f"waits for the API: {why}, attempt {retry['attempt']} of {retry['max_attempts']}"
+    return ""
+
+
 def standing(record: Record) -> str:
     """How it stands, in a line."""
     if not is_over(record):
-        return cut(" ".join((record["goal"] or "").split()), 60)
+        return held_up(record) or cut(" ".join((record["goal"] or "").split()), 60)
     words = title_words(record)
     if record["state"] == "blocked" and record["signals"]:
         return f"{words}: “{cut(record['signals'][-1]['message'], 120)}”"
@@ -172,6 +183,8 @@ def card(record: Record, passed_s: float = 0.0) -> RenderableType:
     facts.add_column(ratio=1)
     facts.add_row("turn", bar(record, 24))
     facts.add_row("last event", age(record, passed_s))
+    if not is_over(record) and held_up(record):
+        facts.add_row("held up", Text(held_up(record), style="yellow"))
     if record["goal"]:
         facts.add_row("goal", Text(record["goal"]))
     if is_over(record):

@@ -253,6 +253,23 @@ class WhatIsDrawn(SynchronousTestCase):
             for words in ("nightly-run-of-t", "failed", "Notloggedin", "killed", "SIGKILL"):
                 self.assertIn(words, packed, width)
 
+    def test_what_holds_a_run_up_is_said_in_table_card_and_line(self) -> None:
+        retry = {
+            "error": "authentication_failed",
+            "status": 401,
+            "attempt": 3,
+            "max_attempts": 10,
+            "since": "2031-05-06T07:08:09.000Z",
+        }
+        retrying = a_record(retrying=retry)
+        waiting = a_record(state="waiting", waiting_until="2031-05-06T12:00:00.000Z", last_event_age_s=None)
+        for record, words in (
+            (retrying, "waits for the API: authentication_failed, attempt 3 of 10"),
+            (waiting, "its turn is run again at 2031-05-06 12:00:00 UTC"),
+        ):
+            for shown in (drawn(table([record]), 80), drawn(card(record)), line(record)):
+                self.assertIn(words.replace(" ", ""), "".join(shown.replace("│", "").split()))
+
     def test_what_each_said_last_stands_below_the_table(self) -> None:
         text = drawn(listing([a_record(), {**a_blocked_record("beta", "?"), "result": "my last words"}]))
         self.assertIn("my last words", text)
