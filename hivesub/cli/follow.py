@@ -59,7 +59,7 @@ class Screen:
             if self._lines.get(record["name"]) != told:
                 self._lines[record["name"]] = told
                 self._console.out(json.dumps(record) if self._as_json else told, highlight=False)
-                if record.get("result") and not self._as_json:
+                if last_words(record) and not self._as_json:
                     self._console.out(last_words(record), highlight=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import sys
@@ -63,6 +64,24 @@ def read_directory(context: click.Context, parameter: click.Parameter, text: str
     return os.path.abspath(text) if text and not text.startswith("~") else text
 
 
+def read_schema(context: click.Context, parameter: click.Parameter, text: str | None) -> dict[str, Any] | None:
+    """A JSON object, given as text or as `@` and the path of a file.
+
+    :raises click.BadParameter: when it is none, or the file cannot be read.
+    """
+    if text is None:
+        return None
+    try:
+        schema = json.loads(Path(text[1:]).read_text(encoding="utf-8") if text.startswith("@") else text)
+    except OSError as error:
+        raise click.BadParameter(f"{text[1:]} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"it is no JSON: {error}") from None
+    if not isinstance(schema, dict):
+        raise click.BadParameter("it must be a JSON object")
+    return schema
+
+
 def asks_daemon(command: Callback) -> Callback:
     """The options by which a daemon is found; the command gets them as a `Target`."""
 
@@ -94,11 +113,16 @@ watch_option = click.option("-w", "--watch", is_flag=True, help="Stay, and show 
 _FIELDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--goal", {"help": "Work toward this, over several turns."}),
     ("--max-turns", {"type": int, "metavar": "N", "help": "At most so many turns. [5]"}),
+    ("--check", {"metavar": "NAME", "help": "Hold the goal against this check of the daemon's operator."}),
     ("--report-file", {"metavar": "FILE", "help": "Where the report goes; relative means in its directory."}),
     ("--model", {"help": "For claude's --model."}),
     ("--effort", {"help": "For claude's --effort."}),
     ("--max-budget-usd", {"type": float, "metavar": "USD", "help": "What the run may cost."}),
     ("--idle-timeout-s", {"type": float, "metavar": "S", "help": "Interrupt a turn that is silent for longer."}),
+    (
+        "--result-schema",
+        {"callback": read_schema, "metavar": "JSON", "help": "A JSON Schema for its result, or @ and a file with one."},
+    ),
     ("--request-key", {"metavar": "KEY", "help": "A repeated call with the same key is not done twice."}),
 )
 """Options of `start` and `continue`; each is the tool's field of that name."""

@@ -4,6 +4,7 @@ without what a terminal would obey.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,15 @@ from rich.text import Text
 from hivesub.cli.exits import is_over
 from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, span, whole
 from hivesub.shapes import Record
-from hivesub.wording import claims_sentence, outcome_sentence, report_sentence, stop_sentence, title_words, turn_phrase
+from hivesub.wording import (
+    check_sentence,
+    claims_sentence,
+    outcome_sentence,
+    report_sentence,
+    stop_sentence,
+    title_words,
+    turn_phrase,
+)
 
 WIDE = 140
 """From so many columns on a table has all of its columns; below `NARROW` a subagent has two lines instead of a row."""
@@ -73,8 +82,10 @@ def age(record: Record, passed_s: float = 0.0) -> Text:
 
 
 def held_up(record: Record) -> str:
-    """What holds a run up that goes on; "" where nothing is known to."""
+    """What a run that goes on waits for, other than its subagent; "" where nothing is known."""
     until, retry = record.get("waiting_until"), record["retrying"]
+    if "checking" in record:
+        return check_sentence(record).rstrip(".")
     if until is not None:
         return f"a usage limit holds it up: its turn is run again at {whole(until)}"
     if retry is not None:
@@ -108,9 +119,9 @@ def table(records: Sequence[Record], passed_s: float = 0.0) -> RenderableType:
 def listing(records: Sequence[Record], passed_s: float = 0.0) -> RenderableType:
     """The table, and below it what those said last whose records have it."""
     said = [
-        Panel(Text(clean(record["result"])), title=record["name"], title_align="left", border_style="dim")
+        Panel(Text(last_words(record)), title=record["name"], title_align="left", border_style="dim")
         for record in records
-        if record.get("result")
+        if last_words(record)
     ]
     return Group(table(records, passed_s), *said)
 
@@ -184,7 +195,7 @@ def card(record: Record, passed_s: float = 0.0) -> RenderableType:
     facts.add_row("turn", bar(record, 24))
     facts.add_row("last event", age(record, passed_s))
     if not is_over(record) and held_up(record):
-        facts.add_row("held up", Text(held_up(record), style="yellow"))
+        facts.add_row("waits", Text(held_up(record), style="yellow"))
     if record["goal"]:
         facts.add_row("goal", Text(record["goal"]))
     if is_over(record):
@@ -192,6 +203,8 @@ def card(record: Record, passed_s: float = 0.0) -> RenderableType:
         facts.add_row("stopped", Text(stop_sentence(record)))
     if claims_sentence(record):
         facts.add_row("signals", Text(claims_sentence(record)))
+    if check_sentence(record):
+        facts.add_row("check", Text(check_sentence(record)))
     if report_sentence(record):
         facts.add_row("report", Text(report_sentence(record)))
     usage = record["usage"]
@@ -201,10 +214,8 @@ def card(record: Record, passed_s: float = 0.0) -> RenderableType:
     facts.add_row("session", Text(f"{record['session_id'] or NOT_KNOWN} in {record['dir']}"))
     facts.add_row("todo", "none yet" if record["todo"] == "none" else record["todo"])
     parts: list[RenderableType] = [facts]
-    if record.get("result"):
-        parts.append(
-            Panel(Text(record["result"] or ""), title="its last words", title_align="left", border_style="dim")
-        )
+    if last_words(record):
+        parts.append(Panel(Text(last_words(record)), title="its last words", title_align="left", border_style="dim"))
     return Panel(
         Group(*parts),
         title=Text.assemble((record["name"], "bold"), "  ", state(record)),
@@ -221,7 +232,10 @@ def line(record: Record) -> str:
 
 
 def last_words(record: Record) -> str:
-    """The last thing that it said, in plain text."""
+    """The last thing that it said, in plain text: the JSON of a typed result, where it gave one."""
+    typed = record.get("structured_output")
+    if typed is not None:
+        return json.dumps(clean(typed), ensure_ascii=False, indent=2)
     return str(clean(record.get("result") or ""))
 
 

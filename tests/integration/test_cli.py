@@ -48,6 +48,8 @@ def test_what_the_daemon_refuses_exits_with_1_and_its_reason(daemon: Daemon) -> 
     code, out, err = hivesub(daemon, "start", "../x", "p")
     assert (code, out) == (1, "")
     assert err.startswith("hivesub: start error: name: must be ")
+    code, _, err = hivesub(daemon, "start", "unchecked", "p", "--goal", "g", "--check", "tests")
+    assert (code, "check" in err) == (1, True)
     code, _, err = hivesub(daemon, "continue", "nobody", "p")
     assert code == 1
     assert "continue error: claude error: " in err

@@ -24,7 +24,7 @@ from hivesub.cli.group import ALIASES
 from hivesub.cli.main import hivesub, main
 from hivesub.cli.paste import add_command, mcp_json
 from hivesub.cli.scenes import REAL, STANDIN
-from hivesub.cli.show import card, line, listing, table, terminal
+from hivesub.cli.show import card, last_words, line, listing, table, terminal
 from hivesub.cli.troubles import Unreachable
 from hivesub.endings import ENDINGS
 from hivesub.records import StopKind
@@ -85,6 +85,16 @@ class TheCommandLine(SynchronousTestCase):
     def test_a_directory_is_made_absolute_and_a_tilde_is_left_to_the_daemon(self) -> None:
         given = {text: parsed("start", "a", "--dir", text)["directory"] for text in ("/d", "d", "~/d", "")}
         self.assertEqual(given, {"/d": "/d", "d": os.path.abspath("d"), "~/d": "~/d", "": ""})
+
+    def test_a_schema_is_json_or_a_file_with_it(self) -> None:
+        file = Path(self.mktemp())
+        file.write_text('{"type": "object"}')
+        for text in ('{"type": "object"}', f"@{file}"):
+            self.assertEqual(parsed("start", "a", "--result-schema", text)["result_schema"], {"type": "object"})
+        for text, why in {"{": "no JSON", "[1]": "a JSON object", "@/nonexistent": "cannot be read"}.items():
+            code, _, err = run("start", "a", "p", "--result-schema", text)
+            self.assertEqual(code, Exit.USAGE)
+            self.assertIn(why, err)
 
     def test_a_command_line_that_makes_no_sense_exits_with_2_and_shows_the_commands_own_usage(self) -> None:
         for argv in (["start"], ["start", "a", "p", "--max-turns", "many"], ["interrupt"], ["stop"], ["wait"]):
@@ -269,6 +279,19 @@ class WhatIsDrawn(SynchronousTestCase):
         ):
             for shown in (drawn(table([record]), 80), drawn(card(record)), line(record)):
                 self.assertIn(words.replace(" ", ""), "".join(shown.replace("│", "").split()))
+
+    def test_a_typed_result_is_shown_as_the_json_that_it_is(self) -> None:
+        typed = {**a_record(), "result": "words", "structured_output": {"größe": [1]}}
+        self.assertEqual(json.loads(last_words(typed)), {"größe": [1]})
+        self.assertEqual(last_words({**typed, "structured_output": None}), "words")
+        self.assertIn("größe", drawn(card(typed)))
+
+    def test_a_check_is_shown_beside_the_claim(self) -> None:
+        check = {"name": "tests", "exit_code": 1, "outcome": "failed", "detail": "", "tail": "", "ended_at": ""}
+        self.assertIn("Check `tests` failed, exit 1", drawn(card(a_record(check=check))))
+        self.assertIn(
+            "Checking `tests`", line(a_record(checking={"name": "tests", "since": "2031-05-06T07:08:09.000Z"}))
+        )
 
     def test_what_each_said_last_stands_below_the_table(self) -> None:
         text = drawn(listing([a_record(), {**a_blocked_record("beta", "?"), "result": "my last words"}]))
