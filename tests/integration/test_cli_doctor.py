@@ -59,8 +59,9 @@ def test_on_a_healthy_set_up_nothing_is_wrong_and_nothing_is_changed(machine: Ma
     before = sorted(machine.home.rglob("*"))
     code, found = machine.findings()
     assert code == 0
-    assert {subject for subject, (level, _) in found.items() if level != "ok"} <= {"cgroup"}
-    assert found["claude"][1].endswith("(stand-in for Claude Code)")
+    # The stand-in may lack a flag that a subagent can do without.
+    assert {subject for subject, (level, _) in found.items() if level != "ok"} <= {"cgroup", "claude"}
+    assert "(stand-in for Claude Code)" in found["claude"][1]
     assert "seems logged in" in found["login"][1]
     assert "answers and takes the token" in found["daemon"][1]
     assert sorted(machine.home.rglob("*")) == before
