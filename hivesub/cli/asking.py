@@ -13,7 +13,8 @@ from hivesub.cli.daemon import Calls, connected, token_for
 from hivesub.cli.exits import Exit, exit_of, is_over, worst_of
 from hivesub.cli.follow import Screen, follow
 from hivesub.cli.given import Target
-from hivesub.cli.show import card, last_words, line, listing, notes, table, terminal
+from hivesub.cli.show import card, last_words, line, notes, terminal
+from hivesub.cli.table import listing, table
 from hivesub.shapes import Record
 
 WAIT_S = 50.0

@@ -100,8 +100,8 @@ async def connected(url: str, token: str | None) -> AsyncIterator[Calls]:
             # The SDK's task groups wrap whatever goes through them, what the caller's own block raised too.
             why = _innermost(error)
             if isinstance(why, httpx2.HTTPError | ConnectionError | MCPError):
-                told = str(why) or type(why).__name__
-                raise Unreachable(f"the daemon at {url} has stopped answering: {told}") from None
+                words = str(why) or type(why).__name__
+                raise Unreachable(f"the daemon at {url} has stopped answering: {words}") from None
             raise why from None
 
 

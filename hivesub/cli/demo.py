@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import re
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,24 +22,17 @@ from rich.text import Text
 from hivesub.cli.daemon import Calls, connected
 from hivesub.cli.exits import Exit, is_over
 from hivesub.cli.follow import EVERY_S, Screen
+from hivesub.cli.owndaemon import own_daemon
 from hivesub.cli.scenes import REAL, STANDIN, Scenes
-from hivesub.cli.show import COLOURS, table, terminal
-from hivesub.cli.troubles import Unreachable
+from hivesub.cli.show import COLOURS, terminal
+from hivesub.cli.table import table
 from hivesub.readable import clean, span
 from hivesub.shapes import Record, Todo
-from hivesub.standin import write_wrapper
-from hivesub.tryout import command
-from hivesub.turns.command import find_wrappers
 from hivesub.wording import title_words
 
-UP_S = 30.0
-DOWN_S = 18.0
-"""Beyond the bound that the daemon sets itself."""
 TODOS_S = 5.0
 ANSWER_AFTER_S = 2.0
 """How long a person thinks about a question."""
-
-_READY = re.compile(r"claude mcp add --transport http --scope user subagent (http://\S+)/mcp")
 
 
 async def demo(*, real: bool, stay: bool, console: Console | None = None) -> int:
@@ -74,9 +64,9 @@ async def _played(*, real: bool, stay: bool, console: Console) -> int:
         return Exit.USAGE
     with tempfile.TemporaryDirectory(prefix="hivesub-demo-") as directory:
         root = Path(directory)
-        async with _daemon(root, claude) as url, connected(url, None) as calls:
-            told = "the real claude" if real else "a stand-in for claude: nothing leaves this machine"
-            console.print(f"A daemon is up, on {told}. Its page while this runs: {url}/\n")
+        async with own_daemon(root, claude) as url, connected(url, None) as calls:
+            which = "the real claude" if real else "a stand-in for claude: nothing leaves this machine"
+            console.print(f"A daemon is up, on {which}. Its page while this runs: {url}/\n")
             play = _Play(calls, REAL if real else STANDIN, console)
             try:
                 async with asyncio.timeout(play.scenes.bound_s):
@@ -103,72 +93,6 @@ async def _ctrl_c() -> None:
         return
 
 
-@asynccontextmanager
-async def _daemon(root: Path, claude: str | None) -> AsyncIterator[str]:
-    """A daemon below a directory; gives its base URL."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("HIVESUB_")}
-    work = root / "work"
-    work.mkdir()
-    if claude is None:
-        claude = write_wrapper(root / "claude", sandboxed=True)
-        environ |= {"CLAUDE_CONFIG_DIR": str(root / "claude-config"), "IS_SANDBOX": "1"}
-    options = [f"--dir={work}", f"--claude={claude}", f"--state-dir={root / 'state'}", f"--runtime-dir={root / 'run'}"]
-    argv = command(["--port=0", *options])
-    setpriv = find_wrappers(os.environ.get("PATH")).setpriv
-    if setpriv is not None:  # should this program be killed outright
-        argv = [setpriv, "--pdeathsig", "TERM", *argv]
-    # A session of its own: Ctrl-C is this program's to pass on.
-    process = await asyncio.create_subprocess_exec(
-        *argv,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=environ,
-        cwd=root,
-        start_new_session=True,
-    )
-    assert process.stdout is not None
-    log: list[str] = []
-    reading: asyncio.Task[None] | None = None
-    try:
-        try:
-            async with asyncio.timeout(UP_S):
-                url = await _ready(process.stdout, log)
-        except TimeoutError:
-            url = ""
-        if not url:
-            raise Unreachable("the demo's daemon did not come up:\n" + "".join(log[-20:]))
-        reading = asyncio.create_task(_drain(process.stdout))
-        yield url
-    finally:
-        if process.returncode is None:
-            process.send_signal(signal.SIGTERM)
-        if reading is None:
-            reading = asyncio.create_task(_drain(process.stdout))
-        try:
-            async with asyncio.timeout(DOWN_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-        await reading
-
-
-async def _ready(stdout: asyncio.StreamReader, log: list[str]) -> str:
-    async for raw in stdout:
-        log.append(raw.decode("utf-8", "replace"))
-        found = _READY.search(log[-1])
-        if found:
-            return found[1]
-    return ""
-
-
-async def _drain(stdout: asyncio.StreamReader) -> None:
-    """Read on, so that the daemon never waits for room."""
-    while await stdout.read(65536):
-        pass
-
-
 class _Play:
     """The agent's part."""
 
@@ -178,7 +102,7 @@ class _Play:
         self._goal_name, self._asks_name, self._wedged_name = scenes.names
         self._calls = calls
         self._console = console
-        self._told: list[tuple[Text, Text]] = []
+        self._said: list[tuple[Text, Text]] = []
         self._screen = Screen(console, self._draw)
         self._over = False
 
@@ -186,15 +110,15 @@ class _Play:
         said = Table.grid(padding=(0, 2))
         said.add_column(justify="right", no_wrap=True)
         said.add_column(ratio=1)
-        for who, words in self._told[-8:]:
+        for who, words in self._said[-8:]:
             said.add_row(who, words)
         return Group(table(records, passed_s), Text(), said)
 
     def _say(self, name: str, words: str, *, colour: str = "") -> None:
-        told = (Text(name, style="dim"), Text(clean(words), style=colour))
-        self._told.append(told)
+        line = (Text(name, style="dim"), Text(clean(words), style=colour))
+        self._said.append(line)
         if not self._console.is_terminal:
-            self._console.print(f"{name:>12}  {told[1].plain}", soft_wrap=True)
+            self._console.print(f"{name:>12}  {line[1].plain}", soft_wrap=True)
 
     async def whole(self) -> list[Record]:
         """All three at once; gives their last records."""
@@ -238,19 +162,19 @@ class _Play:
             max_turns=5,
             report_file=f"{self._goal_name}.md",
         )
-        self._tell_end(await self._ended(self._goal_name))
+        self._say_end(await self._ended(self._goal_name))
 
     async def _asks(self) -> None:
         await self._start(self._asks_name, self.scenes.asks_prompt, goal=self.scenes.asks_goal, max_turns=3)
         record = await self._ended(self._asks_name)
-        self._tell_end(record)
+        self._say_end(record)
         if record["state"] == "blocked":
             await asyncio.sleep(ANSWER_AFTER_S)
             answer = self.scenes.answer.partition("\n")[0]
             self._say("agent", f"continue {self._asks_name}: {answer}")
             await self._calls.call("continue", name=self._asks_name, prompt=self.scenes.answer)
             self.runs.append(self._asks_name)
-            self._tell_end(await self._ended(self._asks_name))
+            self._say_end(await self._ended(self._asks_name))
 
     async def _wedged(self) -> None:
         await self._start(self._wedged_name, self.scenes.wedged_prompt)
@@ -261,14 +185,14 @@ class _Play:
             await asyncio.sleep(EVERY_S)
             record = await self._calls.record(self._wedged_name)
             if is_over(record):  # a real model may be quicker than that
-                self._tell_end(record)
+                self._say_end(record)
                 return
             silent_s = record["last_event_age_s"] or 0.0
         self._say("agent", f"interrupt {self._wedged_name}: its last event was {span(silent_s)} ago")
         await self._calls.call("interrupt", name=self._wedged_name)
-        self._tell_end(await self._calls.record(self._wedged_name))
+        self._say_end(await self._calls.record(self._wedged_name))
 
-    def _tell_end(self, record: Record) -> None:
+    def _say_end(self, record: Record) -> None:
         reason = record["stop_reason"]
         said = record["signals"][-1]["message"] if record["signals"] else reason["message"] if reason else ""
         self._say(record["name"], f"{title_words(record)}: {said}", colour=COLOURS[record["state"]])

@@ -8,33 +8,33 @@ from collections.abc import Mapping
 
 import click
 
-from hivesub.cli import checks
-from hivesub.cli.checks import Finding
+from hivesub.cli import findings
 from hivesub.cli.exits import Exit
+from hivesub.cli.findings import Finding
 from hivesub.cli.given import Target
 from hivesub.readable import clean
 
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
-async def findings(target: Target, program: str, environ: Mapping[str, str]) -> list[Finding]:
+async def all_findings(target: Target, program: str, environ: Mapping[str, str]) -> list[Finding]:
     """All that is found, in the order in which one would put it right."""
     return [
-        checks.installation(),
-        *checks.claude(program, environ),
-        checks.login(environ),
-        *checks.directories(environ),
-        await checks.daemon(target),
-        checks.connection(target, environ),
-        checks.plugin(environ),
-        checks.todos(environ),
-        *checks.system(environ),
+        findings.installation(),
+        *findings.claude(program, environ),
+        findings.login(environ),
+        *findings.directories(environ),
+        await findings.daemon(target),
+        findings.connection(target, environ),
+        findings.plugin(environ),
+        findings.todos(environ),
+        *findings.system(environ),
     ]
 
 
 async def examine(target: Target, program: str) -> int:
     """Print what is found; gives the exit code."""
-    found = await findings(target, program, os.environ)
+    found = await all_findings(target, program, os.environ)
     if target.as_json:
         shown = [{"level": each.level, "subject": each.subject, "text": clean(each.text)} for each in found]
         click.echo(json.dumps(shown, indent=2))

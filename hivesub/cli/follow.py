@@ -22,7 +22,7 @@ Draw = Callable[[Sequence[Record], float], RenderableType]
 class Screen:
     """Shows records that change: live in a terminal, else a line for each change.
 
-    :param draw: makes a picture of the records, so many seconds after they were told.
+    :param draw: makes a picture of the records, so many seconds after they were made.
     :param as_json: a JSON object a line for each change instead, whatever the console is.
     """
 
@@ -31,7 +31,7 @@ class Screen:
         self._draw = draw
         self._as_json = as_json
         self._records: Sequence[Record] = ()
-        self._told_at = time.monotonic()
+        self._made_at = time.monotonic()
         self._lines: dict[str, str] = {}
         self._live = Live(get_renderable=self._picture, console=console, refresh_per_second=REFRESH_HZ, transient=False)
         self._is_live = console.is_terminal and not as_json
@@ -46,19 +46,19 @@ class Screen:
             self._live.__exit__(None, None, None)
 
     def _picture(self) -> RenderableType:
-        return self._draw(self._records, time.monotonic() - self._told_at)
+        return self._draw(self._records, time.monotonic() - self._made_at)
 
     def show(self, records: Sequence[Record]) -> None:
         """Take what is so now."""
-        self._records, self._told_at = records, time.monotonic()
+        self._records, self._made_at = records, time.monotonic()
         if self._is_live:
             return
         for record in records:
             # What only passes (the age) is no change.
-            told = json.dumps({**record, "last_event_age_s": None}) if self._as_json else line(record)
-            if self._lines.get(record["name"]) != told:
-                self._lines[record["name"]] = told
-                self._console.out(json.dumps(record) if self._as_json else told, highlight=False)
+            shown = json.dumps({**record, "last_event_age_s": None}) if self._as_json else line(record)
+            if self._lines.get(record["name"]) != shown:
+                self._lines[record["name"]] = shown
+                self._console.out(json.dumps(record) if self._as_json else shown, highlight=False)
                 if last_words(record) and not self._as_json:
                     self._console.out(last_words(record), highlight=False)
 

@@ -75,7 +75,7 @@ def start(
     callback=read_directory,
     help=_SAME_DIR,
 )
-@click.option("--session-id", metavar="ID", help="The session, where the name alone does not tell.")
+@click.option("--session-id", metavar="ID", help="The session, where the name alone does not say which.")
 @watch_option
 @click.option("--result", is_flag=True, help=_RESULT)
 @asks_daemon

@@ -5,11 +5,10 @@ without what a terminal would obey.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.padding import Padding
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -28,9 +27,6 @@ from hivesub.wording import (
     turn_phrase,
 )
 
-WIDE = 140
-"""From so many columns on a table has all of its columns; below `NARROW` a subagent has two lines instead of a row."""
-NARROW = 64
 COLOURS = {
     "running": "cyan",
     "waiting": "blue",
@@ -71,7 +67,7 @@ def bar(record: Record, width: int = 12) -> RenderableType:
 def age(record: Record, passed_s: float = 0.0) -> Text:
     """The age of the last event.
 
-    :param passed_s: seconds since the record was told.
+    :param passed_s: seconds since the record was made.
     """
     age_s = record["last_event_age_s"]
     if age_s is None:
@@ -107,83 +103,6 @@ def standing(record: Record) -> str:
         if cause:
             return cut(cause, 120) if words == record["state"] else f"{words}: {cut(cause, 120)}"
     return words
-
-
-def table(records: Sequence[Record], passed_s: float = 0.0) -> RenderableType:
-    """Subagents, a row each; where it is narrow, what matters less is left out."""
-    if not records:
-        return Text("No subagent has been started yet.", style="dim")
-    return _Table([clean(record) for record in records], passed_s)
-
-
-def listing(records: Sequence[Record], passed_s: float = 0.0) -> RenderableType:
-    """The table, and below it what those said last whose records have it."""
-    said = [
-        Panel(Text(last_words(record)), title=record["name"], title_align="left", border_style="dim")
-        for record in records
-        if last_words(record)
-    ]
-    return Group(table(records, passed_s), *said)
-
-
-class _Table:
-    """The table, made when its width is known."""
-
-    def __init__(self, records: Sequence[Record], passed_s: float) -> None:
-        self._records = records
-        self._passed_s = passed_s
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        if options.max_width >= WIDE:
-            yield self._wide()
-        elif options.max_width >= NARROW:
-            yield self._medium(options.max_width)
-        else:
-            yield from self._narrow()
-
-    def _wide(self) -> RenderableType:
-        made = Table(header_style="dim", expand=True, box=None, pad_edge=False)
-        made.add_column("subagent", overflow="fold", max_width=30)
-        made.add_column("state", no_wrap=True)
-        made.add_column("turn", no_wrap=True, width=21)
-        made.add_column("last event", no_wrap=True, min_width=10)
-        made.add_column("how it stands", ratio=1)
-        made.add_column("cost", justify="right", no_wrap=True)
-        made.add_column("todo", no_wrap=True)
-        for record in self._records:
-            made.add_row(
-                Text(record["name"], style="bold"),
-                state(record),
-                bar(record),
-                age(record, self._passed_s),
-                Text(standing(record)),
-                Text(dollars(record["usage"]["cost_usd"])),
-                Text(NOT_KNOWN if record["todo"] == "none" else record["todo"], style="dim"),
-            )
-        return made
-
-    def _medium(self, width: int) -> RenderableType:
-        made = Table(header_style="dim", expand=True, box=None, pad_edge=False)
-        made.add_column("subagent", overflow="fold", max_width=width // 4)
-        made.add_column("state", no_wrap=True)
-        made.add_column("turn", no_wrap=True)
-        made.add_column("how it stands", ratio=1, overflow="fold")
-        for record in self._records:
-            turn = f"{record['turn']} of {record['max_turns']}" if record["max_turns"] is not None else "single"
-            made.add_row(Text(record["name"], style="bold"), state(record), Text(turn), self._cause(record))
-        return made
-
-    def _narrow(self) -> Iterator[RenderableType]:
-        for record in self._records:
-            yield Text.assemble((record["name"], "bold"), "  ", state(record), overflow="fold")
-            yield Padding(self._cause(record), (0, 0, 0, 2))
-
-    def _cause(self, record: Record) -> Text:
-        """How it stands, and while it runs the age of its last event before that."""
-        words = Text(standing(record), overflow="fold")
-        if is_over(record):
-            return words
-        return Text.assemble(age(record, self._passed_s), ". " if words else "", words, overflow="fold")
 
 
 def card(record: Record, passed_s: float = 0.0) -> RenderableType:

@@ -24,7 +24,8 @@ from hivesub.cli.group import ALIASES
 from hivesub.cli.main import hivesub, main
 from hivesub.cli.paste import add_command, mcp_json
 from hivesub.cli.scenes import REAL, STANDIN
-from hivesub.cli.show import card, last_words, line, listing, table, terminal
+from hivesub.cli.show import card, last_words, line, terminal
+from hivesub.cli.table import listing, table
 from hivesub.cli.troubles import Unreachable
 from hivesub.endings import ENDINGS
 from hivesub.records import StopKind
