@@ -130,5 +130,6 @@ def test_an_agent_that_is_connected_elsewhere_is_noticed(machine: Machine) -> No
         return machine.findings()[1]["agent"]
 
     assert agent({"mcpServers": {"subagent": {"url": "http://127.0.0.1:9/mcp"}}})[0] == "warn"
-    for config in ({}, [], {"mcpServers": []}, {"mcpServers": {"subagent": 3}}):
+    others: list[Any] = [{}, [], {"mcpServers": []}, {"mcpServers": {"subagent": 3}}]
+    for config in others:
         assert "hivesub mcp-config" in agent(config)[1]

@@ -251,7 +251,7 @@ class HowARunEnded(SynchronousTestCase):
 
 class WhatIsDrawn(SynchronousTestCase):
     def test_a_narrow_table_keeps_name_state_and_cause(self) -> None:
-        failed = a_record(
+        failed: Any = a_record(
             "nightly-run-of-the-whole-test-suite", state="failed", last_event_age_s=None,
             ended_at="2031-05-06T07:08:13.000Z", stop_reason={"kind": "failed", "message": ""},
             last_turn={"outcome": "failed", "signal": None, "exit_code": 1, "detail": "Not logged in", "ended_at": ""},
@@ -282,7 +282,7 @@ class WhatIsDrawn(SynchronousTestCase):
                 self.assertIn(words.replace(" ", ""), "".join(shown.replace("│", "").split()))
 
     def test_a_typed_result_is_shown_as_the_json_that_it_is(self) -> None:
-        typed = {**a_record(), "result": "words", "structured_output": {"größe": [1]}}
+        typed: Any = {**a_record(), "result": "words", "structured_output": {"größe": [1]}}
         self.assertEqual(json.loads(last_words(typed)), {"größe": [1]})
         self.assertEqual(last_words({**typed, "structured_output": None}), "words")
         self.assertIn("größe", drawn(card(typed)))
@@ -317,7 +317,7 @@ class WhatIsDrawn(SynchronousTestCase):
         self.assertIn("No subagent has been started yet.", drawn(table([])))
 
     def test_a_card_tells_goal_outcome_stop_and_report(self) -> None:
-        record = {**a_blocked_record("beta", "Which table?"), "report_file": "/srv/r.md", "result": "last words"}
+        record: Any = {**a_blocked_record("beta", "Which table?"), "report_file": "/srv/r.md", "result": "last words"}
         text = drawn(card(record))
         for words in ("all tests pass", "Turn 2 of 5 finished.", "asks for help", "/srv/r.md", "last words"):
             self.assertIn(words, text)

@@ -52,7 +52,9 @@ class TheTutorial(SynchronousTestCase):
 
     def test_each_start_and_continue_has_fields_that_the_tools_take(self) -> None:
         for line in hivesub_lines():
-            model = {"start": StartArguments, "continue": ContinueArguments}.get(line[0])
+            models: dict[str, type[StartArguments | ContinueArguments]]
+            models = {"start": StartArguments, "continue": ContinueArguments}
+            model = models.get(line[0])
             if model is not None:
                 given = parsed(line)
                 read(model, {name: given.get({"dir": "directory"}.get(name, name)) for name in model.model_fields})

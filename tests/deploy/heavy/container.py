@@ -125,8 +125,8 @@ def run_inside(root: Path, files: dict[str, str], driver: str = "tests.deploy.he
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=RUN_S, check=False)
     finally:
-        for directory in sorted(group.glob("**/"), reverse=True):
-            directory.rmdir()
+        for emptied in sorted(group.glob("**/"), reverse=True):
+            emptied.rmdir()
     said = (out / "said").read_text(errors="replace") if (out / "said").exists() else ""
     if not (out / "result.json").exists():
         pytest.fail(
