@@ -27,12 +27,15 @@ from hivesub.cli.scenes import REAL, STANDIN, Scenes
 from hivesub.cli.show import COLOURS, terminal
 from hivesub.cli.table import table
 from hivesub.readable import clean, span
+from hivesub.records import CheckOutcome
 from hivesub.shapes import Record, Todo
-from hivesub.wording import title_words
+from hivesub.wording import check_sentence, title_words
 
 TODOS_S = 5.0
 ANSWER_AFTER_S = 2.0
 """How long a person thinks about a question."""
+CHECK = "done"
+"""What the check of the goal is called."""
 
 
 async def demo(*, real: bool, stay: bool, console: Console | None = None) -> int:
@@ -64,10 +67,11 @@ async def _played(*, real: bool, stay: bool, console: Console) -> int:
         return Exit.USAGE
     with tempfile.TemporaryDirectory(prefix="hivesub-demo-") as directory:
         root = Path(directory)
-        async with own_daemon(root, claude) as url, connected(url, None) as calls:
+        scenes = REAL if real else STANDIN
+        async with own_daemon(root, claude, {CHECK: scenes.check}) as url, connected(url, None) as calls:
             which = "the real claude" if real else "a stand-in for claude: nothing leaves this machine"
             console.print(f"A daemon is up, on {which}. Its page while this runs: {url}/\n")
-            play = _Play(calls, REAL if real else STANDIN, console)
+            play = _Play(calls, scenes, console)
             try:
                 async with asyncio.timeout(play.scenes.bound_s):
                     records = await play.whole()
@@ -105,6 +109,7 @@ class _Play:
         self._said: list[tuple[Text, Text]] = []
         self._screen = Screen(console, self._draw)
         self._over = False
+        self._checked_at = ""
 
     def _draw(self, records: Any, passed_s: float) -> RenderableType:
         said = Table.grid(padding=(0, 2))
@@ -139,6 +144,8 @@ class _Play:
             while not last:
                 last = self._over  # once more after the end
                 records = (await self._calls.call("status"))["subagents"]
+                for record in records:
+                    self._say_check(record)
                 self._screen.show(sorted(records, key=lambda record: self.scenes.names.index(record["name"])))
                 await asyncio.sleep(0 if last else EVERY_S)
 
@@ -150,6 +157,7 @@ class _Play:
     async def _start(self, name: str, prompt: str, **arguments: Any) -> None:
         asked = prompt.partition("\n")[0]
         goal = f" Goal: {arguments['goal']}." if "goal" in arguments else ""
+        goal += f" Check: {arguments['check']}." if "check" in arguments else ""
         self._say("agent", f"start {name}: {asked}{goal}")
         await self._calls.call("start", name=name, prompt=prompt, **arguments)
         self.runs.append(name)
@@ -159,6 +167,7 @@ class _Play:
             self._goal_name,
             self.scenes.goal_prompt,
             goal=self.scenes.goal,
+            check=CHECK,
             max_turns=5,
             report_file=f"{self._goal_name}.md",
         )
@@ -192,9 +201,20 @@ class _Play:
         await self._calls.call("interrupt", name=self._wedged_name)
         self._say_end(await self._calls.record(self._wedged_name))
 
+    def _say_check(self, record: Record) -> None:
+        """Once for each time that the check held a claim back."""
+        check = record["check"]
+        if check and check["outcome"] != CheckOutcome.PASSED and check["ended_at"] != self._checked_at:
+            self._checked_at = check["ended_at"]
+            self._say(record["name"], f"{check_sentence(record)} {check['tail'].strip()}", colour="yellow")
+
     def _say_end(self, record: Record) -> None:
         reason = record["stop_reason"]
-        said = record["signals"][-1]["message"] if record["signals"] else reason["message"] if reason else ""
+        check = record["check"]
+        if check and check["outcome"] == CheckOutcome.PASSED:  # observed: no words of the subagent's after it
+            said = f"`{check['name']}` says {check['tail'].strip()}"
+        else:
+            said = record["signals"][-1]["message"] if record["signals"] else reason["message"] if reason else ""
         self._say(record["name"], f"{title_words(record)}: {said}", colour=COLOURS[record["state"]])
 
 

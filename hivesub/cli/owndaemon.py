@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -23,15 +24,23 @@ _READY = re.compile(r"claude mcp add --transport http --scope user subagent (htt
 
 
 @asynccontextmanager
-async def own_daemon(root: Path, claude: str | None) -> AsyncIterator[str]:
-    """A daemon below a directory; gives its base URL."""
+async def own_daemon(root: Path, claude: str | None, checks: Mapping[str, str]) -> AsyncIterator[str]:
+    """A daemon below a directory, with checks that are shell commands by their names; gives its base URL."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("HIVESUB_")}
     work = root / "work"
     work.mkdir()
     if claude is None:
         claude = write_wrapper(root / "claude", sandboxed=True)
         environ |= {"CLAUDE_CONFIG_DIR": str(root / "claude-config"), "IS_SANDBOX": "1"}
-    options = [f"--dir={work}", f"--claude={claude}", f"--state-dir={root / 'state'}", f"--runtime-dir={root / 'run'}"]
+    checks_file = root / "checks.json"
+    checks_file.write_text(json.dumps({name: {"argv": ["sh", "-c", line]} for name, line in checks.items()}))
+    options = [
+        f"--checks={checks_file}",
+        f"--dir={work}",
+        f"--claude={claude}",
+        f"--state-dir={root / 'state'}",
+        f"--runtime-dir={root / 'run'}",
+    ]
     argv = command(["--port=0", *options])
     setpriv = find_wrappers(os.environ.get("PATH")).setpriv
     if setpriv is not None:  # should this program be killed outright

@@ -9,13 +9,15 @@ from attrs import frozen
 class Scenes:
     """The calls that the demo makes as an agent would.
 
-    `names`: of the one that works toward a goal, the one that asks, the one that goes silent.
+    `names`: of the one that works toward a goal, the one that asks, the one that goes silent. `check`: the shell
+    command that the goal's claims are held against, in the directory where all three work.
     `silence_s`: how long `wedged` may be silent before it is interrupted; `bound_s`: on the whole.
     """
 
     names: tuple[str, str, str]
     goal_prompt: str
     goal: str
+    check: str
     asks_prompt: str
     asks_goal: str
     answer: str
@@ -45,13 +47,15 @@ STANDIN = Scenes(
         "tokens 5200 1900",
         "cost 0.061",
         *_work(2.6, "I read ledger.py and its tests", "I write test_rounding", "I run the tests"),
-        *_turn(2, ["tokens 6100 2300", "cost 0.078", *_work(2.6, "two branches are left", "I write test_overdraft")]),
-        *_turn(
-            3, ["tokens 3800 900", "cost 0.042", *_work(2.2, "I run the tests with coverage", "every branch is run")]
-        ),
+        *_turn(2, ["tokens 6100 2300", "cost 0.078", *_work(2.6, "I write test_overdraft", "I write test_fees")]),
+        "turn 2: write uncovered.txt ledger.py:88 (overdraft of a closed account) is not run",
+        "turn 2: goal_reached every branch of ledger.py is run",
+        *_turn(3, ["tokens 3800 900", "cost 0.042", *_work(2.2, "the check is right: line 88", "I write test_closed")]),
+        "turn 3: bash rm uncovered.txt",
         "turn 3: goal_reached 14 tests pass and coverage says 100 % of the branches of ledger.py",
     ),
     goal="every branch of ledger.py is run by a test that passes",
+    check="if [ -e uncovered.txt ]; then cat uncovered.txt; exit 1; fi; echo every branch is run",
     asks_prompt=_steps(
         "Rename the function charge to debit everywhere.",
         "tokens 2100 400",
@@ -85,6 +89,7 @@ REAL = Scenes(
         "haiku-3.txt in the third, in your working directory. End each turn once its file is written."
     ),
     goal="haiku-1.txt, haiku-2.txt and haiku-3.txt each hold a haiku about bees",
+    check="for n in 1 2 3; do [ -s haiku-$n.txt ] || { echo haiku-$n.txt is missing; exit 1; }; done",
     asks_prompt=(
         "Write the operator's favourite colour into colour.txt. You cannot know it and must not guess: ask with the "
         "tool need_help and end your turn."

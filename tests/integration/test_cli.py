@@ -303,6 +303,8 @@ def test_the_demo_plays_to_its_end_by_itself(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     for words in (
         "write-tests: running. Turn 3 of 5.",
+        "write-tests  Check `done` failed, exit 1. ledger.py:88 (overdraft of a closed account) is not run",
+        "write-tests  reached its goal, as its check shows: `done` says every branch is run",
         "asks for help: “May charge stay",
         "agent  continue rename-api",
         "agent  interrupt fix-build",
