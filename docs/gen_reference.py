@@ -1,11 +1,12 @@
-"""Writes the reference of tools and options from the code, each between two marks of its page.
+"""Writes the reference of tools and options and the map of modules from the code, each between two marks of its page.
 
 `python docs/gen_reference.py` rewrites the pages; a test compares. Fields have their words where their shape or
-model is defined.
+model is defined, modules in the first sentence of their docstring.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
@@ -21,7 +22,8 @@ from hivesub.tools.subagent import subagent_tools
 from hivesub.tools.toolbox import Tool
 from hivesub.turns.toolset import DEFAULT_TOOLS
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
+PACKAGE = DOCS.parent / "hivesub"
 
 ANSWERS: Mapping[str, type] = {
     "start": RunAnswer,
@@ -60,6 +62,25 @@ def options_text() -> str:
         what, found, default = text.partition(" [default: ")
         rows.append((f"`--{name}`", f"`{variable_of(name)}`", _plain(what), _plain(default[:-1]) if found else ""))
     return "\n".join([*table(("option", "variable", "what", "default"), rows), ""])
+
+
+def map_text() -> str:
+    """A table of modules for each package, the package itself first."""
+    lines: list[str] = []
+    for init in sorted(PACKAGE.rglob("__init__.py")):
+        modules = sorted(path for path in init.parent.glob("*.py") if not path.name.startswith("__"))
+        name = ".".join(init.parent.relative_to(PACKAGE.parent).parts)
+        lines += [f"#### `{name}`", "", _first_sentence(init), ""]
+        if modules:
+            lines += [*table(("module", "what"), ((f"`{path.stem}`", _first_sentence(path)) for path in modules)), ""]
+    return "\n".join(lines)
+
+
+def _first_sentence(path: Path) -> str:
+    """What a module's docstring begins with, on one line."""
+    said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    first = " ".join(said.partition("\n\n")[0].split())
+    return re.split(r"(?<=[a-z`)])\.(?= [A-Z])", first)[0].rstrip(".") + "."
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -175,7 +196,7 @@ def _plain(text: str) -> str:
 
 _CODE = re.compile(r'--[a-z][a-z-]*|""|<[a-z-]+>|(?:[$~]|[a-z0-9]+:(?=[a-z/<]))[^\s,;]*[^\s,;.]|(?<= )~')
 
-PAGES = {"tools.md": tools_text, "options.md": options_text}
+PAGES = {"reference/tools.md": tools_text, "reference/options.md": options_text, "contributing.md": map_text}
 BEGIN, END = "<!-- from the code: begin -->\n", "<!-- from the code: end -->\n"
 
 
@@ -190,5 +211,5 @@ def rewritten(name: str, page: str) -> str:
 
 if __name__ == "__main__":
     for each in PAGES:
-        path = REFERENCE / each
+        path = DOCS / each
         path.write_text(rewritten(each, path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,7 +1,7 @@
 """The machine of a run: turns toward a goal, one at a time, and the one reason why no further turn follows.
 
 Owns the order of things: the next turn is never spawned before the last child is gone, and a run that is being stopped
-spawns none. What follows from an end is decided in `verdict`; what a run means to its name is `fleet`'s.
+spawns none. What follows from an end is decided in `decision`; what a run means to its name is `fleet`'s.
 """
 
 from __future__ import annotations

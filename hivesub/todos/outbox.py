@@ -1,5 +1,4 @@
-"""The outbox: takes todos, keeps each in the state directory before its first attempt, and reports what became of it
-.
+"""The outbox: takes todos, keeps each on disk before its first attempt, and reports what became of it.
 
 At least once to each sink, by the todo's id: a daemon that dies between a delivery and its note on disk sends again.
 Owns what is owed to whom; the attempts are the lanes', the files the store's, which is called in threads, one call at

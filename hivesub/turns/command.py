@@ -1,4 +1,4 @@
-"""What a turn's process is started with: its arguments and its environment. Pure; spawning is `source`'s
+"""What a turn's process is started with: its arguments and its environment. Pure; spawning is `spawner`'s
 part.
 """
 
