@@ -34,6 +34,7 @@ thread goes on."""
 def append_whole(path: str, data: bytes, within: str | None = None) -> None:
     """Append bytes to a regular file with one write; one of the kernel's, such as those in /proc, is none. Blocking.
 
+    They begin on a line of their own: where the file's last line has no newline, one goes in front of them.
     A missing file is made (0644 less the umask), a missing folder is not. Symlinks are followed, unless `within` is
     given: then the path is resolved first and opened without following any, so that a link put there meanwhile leads
     nowhere.
@@ -70,7 +71,7 @@ def _open(path: str) -> int:
         _require_regular(path, os.stat(path))
     except FileNotFoundError:
         pass
-    return _checked(os.open(path, _append_flags(), 0o644), path)
+    return _checked(_open_to_append(path), path)
 
 
 def _open_within(path: str, within: str) -> int:
@@ -88,10 +89,20 @@ def _open_within(path: str, within: str) -> int:
             _require_regular(path, os.stat(name, dir_fd=opened[-1], follow_symlinks=False))
         except FileNotFoundError:
             pass
-        return _checked(os.open(name, _append_flags() | no_follow, 0o644, dir_fd=opened[-1]), path)
+        return _checked(_open_to_append(name, no_follow, dir_fd=opened[-1]), path)
     finally:
         for fd in opened:
             os.close(fd)
+
+
+def _open_to_append(path: str, flags: int = 0, dir_fd: int | None = None) -> int:
+    """A descriptor to append through, and to read the end of the file by where it may be read."""
+    for name in ("O_APPEND", "O_CREAT", "O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY"):
+        flags |= getattr(os, name, 0)
+    try:
+        return os.open(path, flags | os.O_RDWR, 0o644, dir_fd=dir_fd)
+    except PermissionError:
+        return os.open(path, flags | os.O_WRONLY, 0o644, dir_fd=dir_fd)
 
 
 def _checked(fd: int, path: str) -> int:
@@ -134,6 +145,8 @@ def _kernels_mounts() -> dict[int, str]:
 
 
 def _write(fd: int, path: str, data: bytes) -> None:
+    if _ends_within_a_line(fd):
+        data = b"\n" + data
     written = os.write(fd, data)
     if written == len(data):
         return
@@ -148,11 +161,12 @@ def _write(fd: int, path: str, data: bytes) -> None:
     )
 
 
-def _append_flags() -> int:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    for name in ("O_NONBLOCK", "O_CLOEXEC", "O_NOCTTY"):
-        flags |= getattr(os, name, 0)
-    return flags
+def _ends_within_a_line(fd: int) -> bool:
+    size = os.fstat(fd).st_size
+    try:
+        return size > 0 and os.pread(fd, 1, size - 1) != b"\n"
+    except OSError:  # it may be written to but not be read
+        return False
 
 
 def _folder_flags() -> int:

@@ -22,7 +22,10 @@ def test_what_is_appended_stands_there_whole_and_in_order(pieces: list[bytes]) -
         for piece in pieces:
             append_whole(path, piece)
         written = Path(path).read_bytes() if pieces else b""
-    assert written == b"".join(pieces)
+    expected = b""
+    for piece in pieces:
+        expected += (b"\n" if expected and not expected.endswith(b"\n") else b"") + piece
+    assert written == expected
 
 
 NAMES = [

@@ -35,6 +35,32 @@ class Appending(SynchronousTestCase):
         append_whole(str(self.path), b"two\n")
         self.assertEqual(self.path.read_bytes(), b"one\ntwo\n")
 
+    def test_what_is_appended_begins_on_a_line_of_its_own(self) -> None:
+        for within in (None, str(self.dir)):
+            self.path.write_bytes(b"by hand")
+            append_whole(str(self.path), b"one\n", within)
+            append_whole(str(self.path), b"two\n", within)
+            self.assertEqual(self.path.read_bytes(), b"by hand\none\ntwo\n")
+
+    def test_the_newline_that_was_put_in_front_goes_too_where_there_is_no_room(self) -> None:
+        self.path.write_bytes(b"by hand")
+        with file_size_limit(self.addCleanup, 10):
+            self.assertIn("nothing was added", self.refused(self.path, b"long\n"))
+        self.assertEqual(self.path.read_bytes(), b"by hand")
+
+    def test_a_file_that_may_be_written_to_but_not_read_is_appended_to_as_it_is(self) -> None:
+        self.path.write_bytes(b"by hand")
+        real = os.open
+
+        def unreadable(path: str, flags: int, *args: Any, **options: Any) -> int:
+            if flags & os.O_RDWR:
+                raise PermissionError(13, "Permission denied")
+            return real(path, flags, *args, **options)
+
+        with mock.patch("os.open", unreadable):
+            append_whole(str(self.path), b"one\n")
+        self.assertEqual(self.path.read_bytes(), b"by handone\n")
+
     def test_a_link_to_a_file_is_followed(self) -> None:
         self.path.write_bytes(b"one\n")
         link = self.dir / "link"

@@ -166,6 +166,13 @@ class File(SynchronousTestCase):
         lines = (self.dir / "todos.jsonl").read_text(encoding="utf-8").splitlines()
         self.assertEqual([json.loads(line) for line in lines], [TODO, TODO])
 
+    def test_a_line_without_its_newline_is_not_glued_to_a_todo(self) -> None:
+        path = self.dir / "todos.jsonl"
+        path.write_text('{"by": "hand"}')
+        self.successResultOf(self.sink("todos.jsonl").deliver(TODO))
+        lines = path.read_text(encoding="utf-8").splitlines()
+        self.assertEqual([json.loads(line) for line in lines], [{"by": "hand"}, TODO])
+
     def test_an_error_is_worth_another_try(self) -> None:
         attempt = self.successResultOf(self.sink("missing/todos.jsonl").deliver(TODO))
         self.assertIs(attempt.verdict, Verdict.UNREACHABLE)

@@ -106,6 +106,14 @@ class Store(SynchronousTestCase):
         self.assertEqual([letter["todo"]["id"] for letter in letters], ["a", "b"])
         self.assertEqual(letters[0]["why"], "http://x: it answered 400")
 
+    def test_a_dead_letter_begins_on_a_line_of_its_own(self) -> None:
+        self.store.bury(todo("a"), "refused")
+        path = self.store.root / "dead-letter.jsonl"
+        path.write_bytes(path.read_bytes() + b'{"by": "hand"}')
+        self.store.bury(todo("b"), "refused")
+        letters = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        self.assertEqual([letter.get("by") or letter["todo"]["id"] for letter in letters], ["a", "hand", "b"])
+
     def test_a_dead_letter_file_that_cannot_be_written_is_told(self) -> None:
         self.store.load()
         (self.store.root / "dead-letter.jsonl").mkdir()
