@@ -57,7 +57,7 @@ def build(settings: Settings, reactor: Any, refuse: Callable[[str], BaseExceptio
     try:
         return Daemon(assemble(settings, reactor, state.mark), state, reactor, refuse)
     except BaseException:
-        state.release()
+        state.withdraw()
         raise
 
 
@@ -83,12 +83,14 @@ class Daemon(Service):
 
         :raises SystemExit: or what `refuse` made, with one line, when the port cannot be had.
         """
-        parts = self._parts
-        self._listen()
-        super().startService()  # type: ignore[no-untyped-call]
-        parts.outbox.startService()
-        parts.agent.startService()
-        parts.control.startService()
+        try:
+            self._listen()
+            super().startService()  # type: ignore[no-untyped-call]
+            for part in (self._parts.outbox, self._parts.agent, self._parts.control):
+                part.startService()
+        except BaseException:
+            self._state.withdraw()
+            raise
         # Once the reactor runs, and with it the signals are caught: who reads that it is ready may stop it at once.
         self._reactor.callWhenRunning(self._log_start)
         self._in_background(self._end_orphans(), "looking for what a dead daemon left failed")
@@ -149,10 +151,12 @@ class Daemon(Service):
 
     async def _end_orphans(self) -> None:
         if self._state.dead:
-            await end_leftovers((f"{mark}-" for mark in self._state.dead), clock=self._reactor, marked=marked)
+            found = await end_leftovers((f"{mark}-" for mark in self._state.dead), clock=self._reactor, marked=marked)
+            # What outlived even SIGKILL is looked for again by the next daemon.
+            still_there = [mark for mark in self._state.dead if marked(f"{mark}-")] if found else []
             for mark in self._state.dead:
                 shutil.rmtree(config_files(self._parts.settings, mark), ignore_errors=True)
-            self._state.forget_dead()
+            self._state.forget_dead(still_there)
 
     async def _look_at_claude(self) -> None:
         try:

@@ -11,13 +11,18 @@ import os
 from typing import TYPE_CHECKING
 
 from attrs import define, field
+from twisted.logger import Logger
 
 from hivesub.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-_KEPT_MARKS = 100
+_KEPT_MARKS = 10_000
+"""More than daemons can die before one lives long enough to look for what they left."""
+
+_log = Logger()
 
 
 @define(eq=False)
@@ -32,10 +37,22 @@ class StateDir:
     dead: tuple[str, ...]
     _lock: int | None = field(repr=False)
 
-    def forget_dead(self) -> None:
-        """Note that nothing bears the marks of the dead any more."""
-        self.dead = ()
-        _write_marks(self.path, [self.mark])
+    def forget_dead(self, still_there: Iterable[str] = ()) -> None:
+        """Note that nothing bears the marks of the dead any more, but for those that are still there."""
+        self.dead = tuple(still_there)
+        _write_marks(self.path, [*self.dead, self.mark])
+
+    def withdraw(self) -> None:
+        """Give the directory up as if it had never been claimed: this daemon has started nothing.
+
+        A mark that nothing bears must not push out those of daemons that did leave something.
+        """
+        if self._lock is not None:
+            try:
+                _write_marks(self.path, list(self.dead))
+            except OSError as error:
+                _log.warn("the mark of this start stays in {path}: {why}", path=self.path, why=error.strerror)
+        self.release()
 
     def release(self) -> None:
         """Give the directory up, at a clean stop that left nothing running."""

@@ -25,14 +25,14 @@ def end_leftovers(
     marks: Iterable[str],
     *,
     clock: IReactorTime,
-    marked: Callable[[str], set[int]],
+    marked: Callable[..., set[int]],
     whose: str = "a dead daemon",
     wait_s: float = WAIT_S,
     kill: Callable[[int, int], None] = os.kill,
 ) -> Deferred[int]:
     """End every process that bears one of the marks: SIGTERM, and SIGKILL for those that stay.
 
-    :param marked: gives the ids of the living processes whose mark begins with a prefix.
+    :param marked: gives the ids of the living processes whose mark begins with one of the prefixes.
     :param whose: what the log says that they are left from.
     :param wait_s: seconds between SIGTERM and SIGKILL, and that SIGKILL is given.
     :returns: fires with how many were found, once they are gone or `wait_s` after SIGKILL.
@@ -43,13 +43,13 @@ def end_leftovers(
 async def _end(
     marks: tuple[str, ...],
     clock: IReactorTime,
-    marked: Callable[[str], set[int]],
+    marked: Callable[..., set[int]],
     whose: str,
     wait_s: float,
     kill: Callable[[int, int], None],
 ) -> int:
     def left() -> set[int]:
-        return set().union(*(marked(mark) for mark in marks)) if marks else set()
+        return marked(*marks) if marks else set()
 
     found = left()
     if not found:

@@ -17,8 +17,8 @@ from hivesub.turns.command import MARK_VARIABLE
 _PROC = Path("/proc")
 
 
-def marked(prefix: str, *, proc: Path = _PROC) -> set[int]:
-    """The ids of the living processes whose `HIVESUB_TURN` begins with a prefix, this one left out.
+def marked(*prefixes: str, proc: Path = _PROC) -> set[int]:
+    """The ids of the living processes whose `HIVESUB_TURN` begins with one of the prefixes, this one left out.
 
     Reads `/proc/*/environ` itself, as psutil takes ten times as long for it and this runs on the reactor. Where there
     is no `/proc`, psutil is asked. Processes of other users cannot be read, and zombies have no environment: neither
@@ -28,10 +28,11 @@ def marked(prefix: str, *, proc: Path = _PROC) -> set[int]:
         return {
             process.pid
             for process in psutil.process_iter(["environ"])
-            if ((process.info["environ"] or {}).get(MARK_VARIABLE, "")).startswith(prefix)
+            if ((process.info["environ"] or {}).get(MARK_VARIABLE, "")).startswith(prefixes)
             and process.pid != os.getpid()
         }
-    wanted = f"{MARK_VARIABLE}={prefix}".encode()
+    variable = f"{MARK_VARIABLE}=".encode()
+    wanted = tuple(variable + prefix.encode() for prefix in prefixes)
     found = set()
     for entry in os.listdir(proc):
         if not entry.isdigit() or int(entry) == os.getpid():
@@ -40,7 +41,8 @@ def marked(prefix: str, *, proc: Path = _PROC) -> set[int]:
             environ = (proc / entry / "environ").read_bytes()
         except OSError:
             continue
-        if environ.startswith(wanted) or b"\0" + wanted in environ:
+        # Most processes bear none: only those that do are looked at closely.
+        if variable in environ and any(each.startswith(wanted) for each in environ.split(b"\0")):
             found.add(int(entry))
     return found
 

@@ -86,6 +86,19 @@ async def test_a_port_in_use_ends_the_second_daemon_with_one_line_and_leaves_the
     assert (await shared.agent.call("status"))["subagents"] is not None
 
 
+@pytest.mark.parametrize("fails", ["the port", "the tools"])
+async def test_a_start_that_fails_keeps_the_marks_of_the_dead_and_adds_none(
+    shared: World, refused: Refused, tmp_path: Path, fails: str
+) -> None:
+    state = tmp_path / "s"
+    state.mkdir(mode=0o700)
+    (state / "marks.json").write_text('["dead"]')
+    bad = ["--port", shared.daemon.url.rpartition(":")[2]] if fails == "the port" else ["--port=0", "--tools="]
+    refusal = await refused([*bad, "--state-dir", str(state), "--runtime-dir", str(tmp_path / "r")])
+    assert refusal.code == 1
+    assert json.loads((state / "marks.json").read_text()) == ["dead"]
+
+
 async def test_a_state_directory_in_use_is_refused_and_left_to_its_owner(
     shared: World, refused: Refused, tmp_path: Path
 ) -> None:

@@ -56,6 +56,31 @@ class Claiming(SynchronousTestCase):
         third.release()
         self.assertEqual(self.claimed("four").dead, ("three",))
 
+    def test_a_mark_that_a_process_still_bears_is_kept(self) -> None:
+        self.claimed("one").release()
+        self.claimed("two").release()
+        third = self.claimed("three")
+        third.forget_dead(["one"])
+        third.release()
+        self.assertEqual(self.claimed("four").dead, ("one", "three"))
+
+    def test_starts_that_fail_leave_the_marks_of_the_dead_as_they_were(self) -> None:
+        self.claimed("one").release()
+        for number in range(300):
+            claim(self.path, f"failed-{number}").withdraw()
+        self.assertEqual(self.claimed("two").dead, ("one",))
+
+    def test_daemons_that_die_at_once_push_out_no_mark(self) -> None:
+        for number in range(300):
+            claim(self.path, f"dead-{number}").release()
+        self.assertEqual(len(self.claimed("new").dead), 300)
+
+    def test_a_withdrawal_that_cannot_be_written_frees_the_directory_all_the_same(self) -> None:
+        state = self.claimed("one")
+        with mock.patch("hivesub.system.statedir._write_marks", side_effect=OSError(28, "No space left on device")):
+            state.withdraw()
+        self.assertEqual(self.claimed("two").dead, ("one",))
+
     def test_an_unreadable_list_of_marks_is_no_reason_not_to_start(self) -> None:
         for content in (b"", b"{broken", b"\xff\xfe", b"null", b'{"a": 1}', b"[1, null, {}]"):
             (self.path / "marks.json").write_bytes(content)
@@ -68,11 +93,11 @@ class Claiming(SynchronousTestCase):
         self.assertEqual(self.claimed("new").dead, ("old",))
 
     def test_the_list_of_marks_is_bounded(self) -> None:
-        (self.path / "marks.json").write_text(json.dumps([f"m{number}" for number in range(5000)]))
+        (self.path / "marks.json").write_text(json.dumps([f"m{number}" for number in range(20_000)]))
         self.claimed("new")
         kept = json.loads((self.path / "marks.json").read_text())
-        self.assertLess(len(kept), 200)
-        self.assertEqual(kept[-2:], ["m4999", "new"])
+        self.assertLessEqual(len(kept), 10_001)
+        self.assertEqual(kept[-2:], ["m19999", "new"])
 
     def test_a_directory_that_is_missing_or_none_is_refused_by_name(self) -> None:
         self.refused(self.path / "missing")

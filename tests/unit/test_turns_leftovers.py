@@ -20,8 +20,8 @@ class Orphans(SynchronousTestCase):
         self.sent: list[tuple[int, int]] = []
         self.refuse: set[int] = set()
 
-    def marked(self, prefix: str) -> set[int]:
-        return {pid for pid, mark in self.living.items() if mark.startswith(prefix)}
+    def marked(self, *prefixes: str) -> set[int]:
+        return {pid for pid, mark in self.living.items() if mark.startswith(prefixes)}
 
     def kill(self, pid: int, number: int) -> None:
         self.sent.append((pid, number))
