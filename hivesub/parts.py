@@ -49,6 +49,10 @@ if TYPE_CHECKING:
 
 from hivesub.config.options import Settings
 
+OWN_TODOS_BYTES = 10_000_000
+"""What `todos.jsonl` in the state directory holds at most; as much again is in `todos.jsonl.1`."""
+
+
 LIMIT_SPREAD_S = 60.0
 """A turn that waited for a usage limit is run again within so long of its reset, by chance."""
 
@@ -115,7 +119,15 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     outbox = Outbox(
         store=TodoStore(settings.state_dir),
         sinks=[
-            make_sink(str(todo), base_dir=str(settings.dir), client=client, clock=reactor, in_thread=threads)
+            make_sink(
+                str(todo),
+                base_dir=str(settings.dir),
+                client=client,
+                clock=reactor,
+                in_thread=threads,
+                # A file that the operator names is the operator's to rotate.
+                most_bytes=OWN_TODOS_BYTES if todo == settings.state_dir / "todos.jsonl" else None,
+            )
             for todo in settings.todos
         ],
         clock=reactor,

@@ -6,6 +6,7 @@ Owns the lock and the list of marks; what is kept in the directory is its users'
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _KEPT_MARKS = 10_000
 """More than daemons can die before one lives long enough to look for what they left."""
 
+_NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL})
+"""What `flock` fails with where a file system has none, such as NFS without its lock service."""
 _log = Logger()
 
 
@@ -93,7 +96,15 @@ def _lock(path: Path) -> int | None:
     fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
+        if error.errno in _NO_LOCKS:
+            _log.warn(
+                "--state-dir: the file system of {path} knows no locks ({why}): nothing keeps a second daemon out of "
+                "it; see that only one uses it, or give a directory on a local disk",
+                path=str(path),
+                why=error.strerror,
+            )
+            return fd
         os.close(fd)
         raise
     return fd

@@ -26,6 +26,7 @@ from zope.interface import Attribute, Interface, implementer
 from hivesub.errors import AppendError, ConfigError
 from hivesub.shapes import Todo
 from hivesub.system.appendfile import InThread, append_whole
+from hivesub.system.rotation import rotate
 from hivesub.todos.backoff import retry_after_s
 from hivesub.todos.inorder import InOrder
 from hivesub.todos.todo import todo_bytes
@@ -35,7 +36,8 @@ TIMEOUT_S = 30.0
 
 _BODY_TIMEOUT_S = 5.0
 _BODY_BYTES = 64 * 1024
-_RETRIED = frozenset({408, 425, 429})
+_RETRIED = frozenset({408, 409, 425, 429})
+"""409 is what a receiver that knows the `Idempotency-Key` answers while its first delivery is still under way."""
 
 
 class Verdict(Enum):
@@ -92,18 +94,26 @@ class PostClient(Protocol):
 
 
 def make_sink(
-    target: str, *, base_dir: str, client: PostClient, clock: IReactorTime, in_thread: InThread
+    target: str,
+    *,
+    base_dir: str,
+    client: PostClient,
+    clock: IReactorTime,
+    in_thread: InThread,
+    most_bytes: int | None = None,
 ) -> UrlSink | FileSink:
     """The sink that one `--todo` names.
 
     :param base_dir: what a relative path is relative to.
+    :param most_bytes: a file is rotated before it grows past it.
     :raises ConfigError: without the target's text in it, when that looks like a URL.
     """
     if "://" in target.partition("?")[0]:
         return UrlSink(target, client=client, clock=clock)
     if not target.strip() or "\0" in target:
         raise ConfigError("--todo: give an http(s) URL, or a path")
-    return FileSink(os.path.join(os.path.abspath(base_dir), os.path.expanduser(target)), in_thread=in_thread)
+    path = os.path.join(os.path.abspath(base_dir), os.path.expanduser(target))
+    return FileSink(path, in_thread=in_thread, most_bytes=most_bytes)
 
 
 @implementer(ISink)
@@ -266,6 +276,7 @@ class FileSink:
     label: str
     at_once = 20
     _in_thread: InThread = field(kw_only=True, repr=False, converter=InOrder)
+    _most_bytes: int | None = field(kw_only=True, default=None)
 
     @property
     def key(self) -> str:
@@ -276,7 +287,12 @@ class FileSink:
 
     async def _deliver(self, todo: Todo) -> Attempt:
         try:
-            await self._in_thread(append_whole, self.label, todo_bytes(todo) + b"\n", None)
+            await self._in_thread(self._append, todo_bytes(todo) + b"\n")
         except (AppendError, OSError) as e:
             return Attempt(verdict=Verdict.UNREACHABLE, why=str(e))
         return Attempt(verdict=Verdict.DELIVERED)
+
+    def _append(self, line: bytes) -> None:
+        if self._most_bytes is not None:
+            rotate(self.label, len(line), self._most_bytes)
+        append_whole(self.label, line)

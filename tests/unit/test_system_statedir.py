@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
 from unittest import mock
 
+from twisted.logger import LogLevel, capturedLogs, formatEvent
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import ConfigError
@@ -109,6 +111,18 @@ class Claiming(SynchronousTestCase):
         with mock.patch("hivesub.system.statedir._write_marks", side_effect=OSError(28, "No space left on device")):
             self.assertIn("No space left", self.refused(self.path))
         self.claimed("one")
+
+    def test_a_file_system_without_locks_is_a_warning_that_names_the_directory(self) -> None:
+        for number in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+            with mock.patch("fcntl.flock", side_effect=OSError(number, os.strerror(number))), capturedLogs() as logs:
+                self.claimed(f"on-{number}").release()
+            (warning,) = [formatEvent(event) for event in logs if event["log_level"] is LogLevel.warn]
+            self.assertIn(f"the file system of {self.path} knows no locks ({os.strerror(number)})", warning)
+            self.assertIn("only one uses it", warning)
+
+    def test_a_lock_that_fails_otherwise_is_a_refusal(self) -> None:
+        with mock.patch("fcntl.flock", side_effect=OSError(errno.EIO, "Input/output error")):
+            self.assertIn("Input/output error", self.refused(self.path))
 
     def test_a_child_does_not_inherit_the_lock(self) -> None:
         state = self.claimed("one")

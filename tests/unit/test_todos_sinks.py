@@ -74,8 +74,8 @@ class Url(SynchronousTestCase):
     def test_each_kind_of_answer_has_its_verdict(self) -> None:
         for verdict, codes in {
             Verdict.DELIVERED: (200, 201, 202, 204, 299),
-            Verdict.FAILED: (408, 425, 429, 500, 502, 503, 504, 599),
-            Verdict.REFUSED: (300, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 409, 410, 413, 422),
+            Verdict.FAILED: (408, 409, 425, 429, 500, 502, 503, 504, 599),
+            Verdict.REFUSED: (300, 301, 302, 303, 304, 307, 308, 400, 401, 403, 404, 405, 410, 413, 422),
         }.items():
             for code in codes:
                 receiver = StubReceiver(code, {b"Location": b"http://127.0.0.1:9/else"})
@@ -165,6 +165,19 @@ class File(SynchronousTestCase):
             self.assertEqual(self.successResultOf(sink.deliver(TODO)), Attempt(verdict=Verdict.DELIVERED))
         lines = (self.dir / "todos.jsonl").read_text(encoding="utf-8").splitlines()
         self.assertEqual([json.loads(line) for line in lines], [TODO, TODO])
+
+    def test_a_file_with_a_bound_is_moved_aside_before_it_grows_past_it_and_loses_no_line(self) -> None:
+        client: Any = BrokenClient()
+        path = self.dir / "todos.jsonl"
+        sink = make_sink(str(path), base_dir="/", client=client, clock=Clock(), in_thread=maybeDeferred, most_bytes=100)
+        for number in range(5):
+            attempt = self.successResultOf(sink.deliver({"id": str(number), "title": "x" * 20}))
+            self.assertEqual(attempt, Attempt(verdict=Verdict.DELIVERED))
+            path.chmod(0o640)
+        self.assertEqual([json.loads(line)["id"] for line in path.read_text().splitlines()], ["4"])
+        older = self.dir / "todos.jsonl.1"
+        self.assertEqual([json.loads(line)["id"] for line in older.read_text().splitlines()], ["2", "3"])
+        self.assertEqual(path.stat().st_mode & 0o777, 0o640)
 
     def test_a_line_without_its_newline_is_not_glued_to_a_todo(self) -> None:
         path = self.dir / "todos.jsonl"
