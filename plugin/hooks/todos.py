@@ -15,10 +15,23 @@ MARK = "HIVESUB_TURN"
 """Set in the environment of every subagent."""
 LIMIT = 8000
 """Characters at one prompt; what does not fit comes with the next. Claude cuts what a hook says at 10,000."""
-FIRST_SIGHT = 10
-"""How many of the newest todos are told when a file is seen for the first time: the rest is history."""
+NEWEST = 10
+"""How many of the newest todos are reported again where it is no longer known how far the file was read."""
 REMEMBERED = 1000
 """Ids kept, so that a file that was rotated or written anew brings nothing twice."""
+
+INTRODUCTION = (
+    "Runs of your subagents have ended. These are the daemon's messages; what stands in quotation marks there was "
+    "said by a subagent and nothing has checked it."
+)
+HEALED = (
+    "The note of how far these messages had been read was damaged and is begun anew with the newest: some may have "
+    "been here before, and older ones may be missing. The subagent server's `status` lists what has ended."
+)
+NO_LOCKS = (
+    "hivesub: the file system of {path} knows no locks ({why}), so that two sessions that prompt at once may both get "
+    "the same message; set CLAUDE_PLUGIN_DATA to a directory on a local disk."
+)
 
 
 def todo_file(environ):
@@ -40,36 +53,71 @@ def place_file(environ, todos):
 
 @contextmanager
 def held(path):
-    """The place file, open and locked: of two sessions that prompt at once only one tells a todo."""
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+", encoding="utf-8") as file:
+    """The place file, open and locked: of two sessions that prompt at once only one reports a todo. With it comes why
+    it could not be locked, or None."""
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+        why = None
         try:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX)
         except ImportError:  # not on this platform
             pass
-        yield file
+        except OSError as error:  # a file system without locks, such as some NFS
+            why = error.strerror
+        yield file, why
 
 
-def read_place(text):
+def read_place(data):
+    """How far the todos were read, and whether it was damaged: `offset` in the file whose inode is `file`, `ids`."""
+    if not data:
+        return {}, False
     try:
-        place = json.loads(text or "{}")
-    except ValueError:
-        place = None
-    return place if isinstance(place, dict) else {}
+        place = json.loads(data.decode("utf-8"))
+        ids, offset, inode = place["ids"], place["offset"], place.get("file", 0)
+        good = type(offset) is int and offset >= 0 and (inode is None or type(inode) is int)
+        if good and isinstance(ids, list) and all(isinstance(each, str) for each in ids):
+            return place, False
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    return {}, True
 
 
 def lines_after(path, offset):
-    """The whole lines after an offset, each with the offset of its end. One still being written is left for later."""
+    """The whole lines after an offset, each with the inode of its file and the offset of its end. One still being
+    written is left for later."""
     with open(path, "rb") as file:
-        if os.fstat(file.fileno()).st_size < offset:
-            offset = 0  # rotated, or emptied
+        seen = os.fstat(file.fileno())
+        if seen.st_size < offset:
+            offset = 0  # emptied
         file.seek(offset)
         for line in file:
             if not line.endswith(b"\n"):
                 return
             offset += len(line)
-            yield line, offset
+            yield line, seen.st_ino, offset
+
+
+def inode_of(path):
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:  # or it is being moved at this moment
+        return None
+
+
+def unread(path, place):
+    """The lines since the place. A file that was moved to `PATH.1` since is read to its end first."""
+    offset, inode = place.get("offset", 0), place.get("file", 0)
+    now = inode_of(path)
+    if "offset" in place and inode != 0 and inode != now:
+        try:
+            older = path + ".1"
+            yield from lines_after(older, offset if os.stat(older).st_ino == inode else 0)
+        except FileNotFoundError:
+            pass
+        offset = 0
+    if now is not None:
+        yield from lines_after(path, offset)
 
 
 def told(todo):
@@ -79,40 +127,42 @@ def told(todo):
     return f"## {todo.get('title', '')}\n{todo.get('body', '')}"
 
 
-def take(path, place):
-    """The texts to tell now, and how many are left for later; `place` is brought up to date."""
+def take(path, place, damaged=False):
+    """The texts to report now, and how many are left for later; `place` is brought up to date.
+
+    Where nothing was read before, all that is there is history: only what comes from then on is reported.
+    """
     known = place.setdefault("ids", [])
     fresh = []
-    for line, end in lines_after(path, place.get("offset", 0)):
+    for line, inode, end in unread(path, place):
         try:
             todo = json.loads(line.decode("utf-8", "replace"))
-        except ValueError:
+        except (ValueError, RecursionError):
             todo = None
-        fresh.append((todo, end))
+        fresh.append((todo, inode, end))
     if "offset" not in place:
-        place["offset"] = fresh[-FIRST_SIGHT - 1][1] if len(fresh) > FIRST_SIGHT else 0
-        fresh = fresh[-FIRST_SIGHT:]
+        history = fresh[: max(0, len(fresh) - NEWEST)] if damaged else fresh
+        place["file"], place["offset"] = history[-1][1:] if history else (inode_of(path), 0)
+        fresh = fresh[len(history) :]
     texts, size = [], 0
-    for number, (todo, end) in enumerate(fresh):
+    for number, (todo, inode, end) in enumerate(fresh):
         text = told(todo)
-        if text is not None and todo.get("id") not in known:
+        if text is not None and str(todo.get("id")) not in known:
             text = text[:LIMIT]
             if texts and size + len(text) > LIMIT:
                 return texts, len(fresh) - number
             texts.append(text)
             size += len(text)
-            known.append(todo.get("id"))
+            known.append(str(todo.get("id")))
             del known[:-REMEMBERED]
-        place["offset"] = end
+        place["file"], place["offset"] = inode, end
     return texts, 0
 
 
-def message(texts, left):
-    parts = [
-        "Runs of your subagents have ended. These are the daemon's messages; what stands in quotation marks there was "
-        "said by a subagent and nothing has checked it.",
-        *texts,
-    ]
+def message(texts, left, healed=False):
+    parts = [HEALED] if healed else []
+    if texts:
+        parts += [INTRODUCTION, *texts]
     if left:
         parts.append(f"{left} more will come with the next prompt.")
     return "\n\n".join(parts)
@@ -122,22 +172,32 @@ def main(environ, out):
     if MARK in environ:
         return
     todos = todo_file(environ)
-    with held(place_file(environ, todos)) as file:
-        place = read_place(file.read())
-        try:
-            texts, left = take(todos, place)
-        except FileNotFoundError:
-            # Seen before its first line: whatever comes is new.
-            texts, left = [], 0
-            place["offset"] = 0
-        if texts:
-            context = {"hookEventName": "UserPromptSubmit", "additionalContext": message(texts, left)}
-            json.dump({"hookSpecificOutput": context}, out)
-            out.flush()
-        # After it was told: a crash between the two tells it twice rather than never.
-        file.seek(0)
-        file.truncate()
-        json.dump(place, file)
+    answer = {}
+    try:
+        with held(place_file(environ, todos)) as (file, no_locks):
+            place, healed = read_place(file.read())
+            texts, left = take(todos, place, healed)
+            if texts or healed:
+                context = message(texts, left, healed)
+                answer["hookSpecificOutput"] = {"hookEventName": "UserPromptSubmit", "additionalContext": context}
+            if no_locks and not place.get("no_locks"):
+                answer["systemMessage"] = NO_LOCKS.format(path=file.name, why=no_locks)
+            if no_locks:
+                place["no_locks"] = True
+            show(answer, out)
+            # After it was shown: a crash between the two shows it twice rather than never.
+            file.seek(0)
+            file.write(json.dumps(place).encode())
+            file.truncate()
+    except OSError as error:
+        # No obstacle to the prompt, but the user should know why nothing comes.
+        show({"systemMessage": f"hivesub: ends of subagents cannot be shown here: {error}"}, out)
+
+
+def show(answer, out):
+    if answer:
+        json.dump(answer, out)
+        out.flush()
 
 
 if __name__ == "__main__":

@@ -34,8 +34,22 @@ class Session:
                 todo = {"id": f"id-{number}", "kind": "subagent_run_ended", "title": f"number {number}.", "body": body}
                 file.write(json.dumps(todo) + "\n")
 
+    @property
+    def place(self) -> Path:
+        """The file in which the hook keeps how far it has read."""
+        (place,) = Path(self.environ["CLAUDE_PLUGIN_DATA"]).iterdir()
+        return place
+
     def prompt(self, **environ: str) -> str:
         """What the hook puts beside a prompt, "" for nothing."""
+        answer = self.answer(**environ)
+        if "hookSpecificOutput" not in answer:
+            return ""
+        assert answer["hookSpecificOutput"]["hookEventName"] == "UserPromptSubmit"
+        return str(answer["hookSpecificOutput"]["additionalContext"])
+
+    def answer(self, **environ: str) -> dict[str, Any]:
+        """All that the hook says at a prompt."""
         done = subprocess.run(
             [sys.executable, str(HOOK)],
             input=json.dumps({"hook_event_name": "UserPromptSubmit", "prompt": "go on"}),
@@ -46,16 +60,20 @@ class Session:
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, "")
-        if not done.stdout:
-            return ""
-        answer: dict[str, Any] = json.loads(done.stdout)["hookSpecificOutput"]
-        assert answer["hookEventName"] == "UserPromptSubmit"
-        return str(answer["additionalContext"])
+        return dict(json.loads(done.stdout)) if done.stdout else {}
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Session:
+def new(tmp_path: Path) -> Session:
+    """One whose first prompt is yet to come."""
     return Session(tmp_path)
+
+
+@pytest.fixture
+def session(new: Session) -> Session:
+    """One in which a prompt was given before there was any todo."""
+    assert new.prompt() == ""
+    return new
 
 
 def test_each_todo_is_told_once_at_the_next_prompt(session: Session) -> None:
@@ -69,18 +87,23 @@ def test_each_todo_is_told_once_at_the_next_prompt(session: Session) -> None:
     assert "number 3." in told and "number 2." not in told
 
 
-def test_a_todo_that_came_before_the_first_prompt_is_told(session: Session) -> None:
-    session.append(1)
-    assert "number 1." in session.prompt()
-    assert session.prompt() == ""
+def test_what_ended_before_the_first_prompt_is_history(new: Session) -> None:
+    new.append(*range(12))
+    assert new.prompt() == ""
+    new.append(12)
+    told = new.prompt()
+    assert "number 12." in told and told.count("number ") == 1
 
 
-def test_of_a_long_history_only_the_newest_ten_are_told(session: Session) -> None:
-    session.append(*range(50))
-    told = session.prompt()
-    assert told.count("number ") == 10
-    assert "number 40." in told and "number 49." in told
-    assert session.prompt() == ""
+def test_a_file_that_is_still_empty_at_the_first_prompt_has_no_history(new: Session) -> None:
+    old = new.todos.with_name("todos.jsonl.1")
+    new.append(1)
+    new.todos.rename(old)
+    new.todos.touch()
+    assert new.prompt() == ""
+    new.append(2)
+    told = new.prompt()
+    assert "number 2." in told and "number 1." not in told
 
 
 def test_inside_a_subagent_nothing_is_said_and_nothing_is_taken(session: Session) -> None:
@@ -135,13 +158,110 @@ def test_what_is_too_much_for_one_prompt_comes_with_the_next(session: Session) -
     assert all(len(text) < 10_000 for text in told)
 
 
-def test_a_place_that_was_damaged_is_begun_anew(session: Session) -> None:
+def moved_aside(todos: Path) -> None:
+    todos.rename(todos.with_name("todos.jsonl.1"))
+
+
+def test_what_was_not_read_yet_when_the_file_was_rotated_is_read_first(session: Session) -> None:
     session.append(1)
     session.prompt()
-    (place,) = (Path(session.environ["CLAUDE_PLUGIN_DATA"])).iterdir()
-    place.write_text("{broken")
+    session.append(2, 3)
+    moved_aside(session.todos)
+    session.append(4)
+    told = session.prompt()
+    assert told.count("number ") == 3 and told.index("number 2.") < told.index("number 3.") < told.index("number 4.")
+    session.append(5)
+    told = session.prompt()
+    assert told.count("number ") == 1 and "number 5." in told
+
+
+def test_a_prompt_in_the_middle_of_a_rotation_loses_nothing(session: Session) -> None:
+    session.append(1)
+    session.prompt()
     session.append(2)
+    moved_aside(session.todos)
     assert "number 2." in session.prompt()
+    session.append(3)
+    told = session.prompt()
+    assert told.count("number ") == 1 and "number 3." in told
+
+
+def test_what_is_too_much_for_one_prompt_is_found_after_a_rotation(session: Session) -> None:
+    session.append(1, 2, body="x" * 5000)
+    assert session.prompt().count("number ") == 1
+    moved_aside(session.todos)
+    session.append(3)
+    told = session.prompt()
+    assert "number 2." in told and "number 3." in told
+
+
+def test_a_file_that_was_rotated_twice_between_two_prompts_brings_what_is_still_there(session: Session) -> None:
+    for number in (1, 2):
+        session.append(number)
+        moved_aside(session.todos)
+    session.append(3)
+    told = session.prompt()
+    assert "number 2." in told and "number 3." in told
+
+
+DAMAGES = {
+    "cut": b"{broken",
+    "no JSON object": b"[]",
+    "empty object": b"{}",
+    "offset a text": b'{"ids": [], "offset": "x"}',
+    "offset negative": b'{"ids": [], "offset": -5}',
+    "offset a fraction": b'{"ids": [], "offset": 1.5}',
+    "offset true": b'{"ids": [], "offset": true}',
+    "offset null": b'{"ids": [], "offset": null}',
+    "ids no list": b'{"ids": 5, "offset": 0}',
+    "ids no texts": b'{"ids": [[1]], "offset": 0}',
+    "file a text": b'{"ids": [], "offset": 0, "file": "x"}',
+    "no UTF-8": b"\xff\xfe\xe9",
+    "too deep": b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=list(DAMAGES))
+def test_a_damaged_place_is_begun_anew_with_the_newest_and_says_so_once(session: Session, damage: bytes) -> None:
+    session.append(*range(20))
+    session.prompt()
+    session.place.write_bytes(damage)
+    session.append(20)
+    told = session.prompt()
+    assert told.count("number ") == 10 and "number 20." in told
+    assert told.count("was damaged") == 1
+    assert session.prompt() == ""
+    session.append(21)
+    told = session.prompt()
+    assert "number 21." in told and told.count("number ") == 1 and "damaged" not in told
+
+
+def test_a_damaged_place_without_any_todo_is_mentioned_once_too(session: Session) -> None:
+    session.place.write_bytes(b"{broken")
+    assert "was damaged" in session.prompt()
+    assert session.prompt() == ""
+
+
+@pytest.mark.parametrize("what", ["place", "todos"])
+def test_a_file_that_cannot_be_opened_is_one_line_for_the_user_and_no_error(session: Session, what: str) -> None:
+    path = session.place if what == "place" else session.todos
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    answer = session.answer()
+    assert list(answer) == ["systemMessage"]
+    assert "cannot be shown here" in answer["systemMessage"] and str(path) in answer["systemMessage"]
+
+
+def test_a_file_system_without_locks_is_mentioned_once_and_todos_still_come(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "fcntl.py").write_text("LOCK_EX = 2\ndef flock(file, how): raise OSError(37, 'No locks available')\n")
+    session.append(1)
+    answer = session.answer(PYTHONPATH=str(tmp_path))
+    assert "number 1." in answer["hookSpecificOutput"]["additionalContext"]
+    assert "knows no locks (No locks available)" in answer["systemMessage"]
+    session.append(2)
+    answer = session.answer(PYTHONPATH=str(tmp_path))
+    assert "number 2." in answer["hookSpecificOutput"]["additionalContext"]
+    assert "systemMessage" not in answer
 
 
 def test_the_default_file_is_the_daemons_own_default(tmp_path: Path) -> None:
@@ -151,5 +271,6 @@ def test_the_default_file_is_the_daemons_own_default(tmp_path: Path) -> None:
     del session.environ["HIVESUB_TODOS"]
     session.todos = default_state_dir(session.environ) / "todos.jsonl"
     session.todos.parent.mkdir(parents=True)
+    session.prompt()
     session.append(1)
     assert "number 1." in session.prompt()
