@@ -133,15 +133,18 @@ async def test_a_subagent_that_has_the_plugin_too_gets_neither_its_server_nor_th
     # Where the hook looks by default, since no HIVESUB_* of the daemon's reaches a subagent.
     todos = tmp_path / "xdg" / "hivesub" / "todos.jsonl"
     todos.parent.mkdir(parents=True)
-    todos.write_text(json.dumps({"id": "1", "kind": "subagent_run_ended", "title": "not-for-you", "body": ""}) + "\n")
     daemon = Daemon(tmp_path, claude=wrapper, environ={**sandbox, "XDG_STATE_HOME": str(tmp_path / "xdg")})
     model.script("marker-scout", say("done"))
     with daemon:
         agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
-        await agent.call("start", name="scout", prompt="marker-scout: look around")
-        record = await agent.ended("scout")
-        assert record["last_turn"]["outcome"] == "finished", record
-    (request,) = model.requests_for("marker-scout")
+        # Twice: what there was before its first prompt the hook would not show anyway.
+        for name in ("scout", "scout-2"):
+            await agent.call("start", name=name, prompt="marker-scout: look around")
+            record = await agent.ended(name)
+            assert record["last_turn"]["outcome"] == "finished", record
+            ended = {"id": "1", "kind": "subagent_run_ended", "title": "not-for-you", "body": ""}
+            todos.write_text(json.dumps(ended) + "\n")
+    request = model.requests_for("marker-scout")[-1]
     assert "hivesub:claude-subagents" in json.dumps(request), "the plugin was not loaded"
     assert not any(tool["name"].startswith("mcp__plugin_") for tool in request["tools"])
     assert "not-for-you" not in json.dumps(request)
