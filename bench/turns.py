@@ -16,8 +16,8 @@ from hivesub.records import TurnSpec
 from hivesub.redaction.redactor import Redactor
 from hivesub.runs.signals import Tokens
 from hivesub.turns.command import find_wrappers
-from hivesub.turns.mcpconfig import Servers
 from hivesub.turns.program import Program
+from hivesub.turns.serverfile import Servers
 from hivesub.turns.spawner import TurnSpawner
 
 
@@ -43,7 +43,7 @@ def turn_source(reactor: Any, command: str, *, now: Callable[[], datetime]) -> T
         wrappers=find_wrappers(os.environ.get("PATH")),
         launcher=(),
         environ=dict(os.environ),
-        servers=Servers(),
+        servers=Servers,
         config_dir=os.path.join(tempfile.mkdtemp(prefix="bench-"), "mcp"),
         tokens=Tokens(redactor),
         redactor=redactor,

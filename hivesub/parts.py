@@ -14,7 +14,6 @@ from attrs import frozen
 
 from hivesub.address import Address
 from hivesub.config.checks import read_checks
-from hivesub.errors import ConfigError
 from hivesub.redaction.detection import environment_secrets, url_secrets
 from hivesub.redaction.redactor import Redactor
 from hivesub.runs.announcement import Announcer
@@ -33,8 +32,8 @@ from hivesub.tools.control import control_server
 from hivesub.tools.subagent import subagent_server
 from hivesub.turns.check import Checks
 from hivesub.turns.command import child_environment, config_dir, find_wrappers
-from hivesub.turns.mcpconfig import Servers, read_servers
 from hivesub.turns.program import Claude
+from hivesub.turns.serverfile import ServerFile, file_text
 from hivesub.turns.spawner import TurnSpawner
 from hivesub.turns.toolset import resolve_tools
 from hivesub.web.guard import Bearer, HostRule
@@ -78,6 +77,8 @@ class Parts:
     tree: Tree
     site: BoundedSite
     address: Address
+    server_file: ServerFile
+    threads: DaemonThreads
 
 
 def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
@@ -87,14 +88,14 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     :raises ConfigError: when what the options name cannot be used; the text names the option.
     """
     tools = resolve_tools(tools=settings.tools, tool_groups=settings.tool_groups, environ=settings.environ)
-    servers = _read_servers(settings)
     checks = (
-        read_checks(_text_of(settings.checks, "--checks"), f"--checks: {settings.checks}") if settings.checks else {}
+        read_checks(file_text(settings.checks, "--checks"), f"--checks: {settings.checks}") if settings.checks else {}
     )
     wrappers = find_wrappers(settings.environ.get("PATH"))
     bearer = Bearer(settings.auth_token) if settings.auth_token is not None else None
     # A child gets the daemon's environment, so that its errors may show what is in it.
-    redactor = Redactor(servers.secrets | environment_secrets(settings.environ))
+    redactor = Redactor(environment_secrets(settings.environ))
+    server_file = ServerFile(settings.mcp_servers, redactor.add)
     if settings.auth_token is not None:
         redactor.add(settings.auth_token)
     for todo in settings.todos:
@@ -142,7 +143,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         wrappers=wrappers,
         launcher=settings.launcher,
         environ=settings.environ,
-        servers=servers,
+        servers=lambda: server_file.servers,
         config_dir=str(config_files(settings, state_mark)),
         tokens=tokens,
         redactor=redactor,
@@ -210,6 +211,8 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         tree=tree,
         site=BoundedSite(tree.resource(), reactor),
         address=address,
+        server_file=server_file,
+        threads=threads,
     )
 
 
@@ -227,22 +230,3 @@ def _http_client(reactor: Any) -> Any:
 
 def _new_uuid() -> str:
     return str(uuid.uuid4())
-
-
-def _read_servers(settings: Settings) -> Servers:
-    path = settings.mcp_servers
-    if path is None:
-        return Servers()
-    return read_servers(_text_of(path, "--mcp-servers"), f"--mcp-servers: {path}")
-
-
-def _text_of(path: Path, option: str) -> str:
-    """The text of a file that an option names.
-
-    :raises ConfigError: naming the option, when it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"{option}: {path} cannot be read: {why}") from None

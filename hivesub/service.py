@@ -47,7 +47,7 @@ FACES_STOP_S = 0.5
 _log = Logger()
 
 
-def build(settings: Settings, reactor: Any, refuse: Callable[[str], BaseException] = SystemExit) -> IService:
+def build(settings: Settings, reactor: Any, refuse: Callable[[str], BaseException] = SystemExit) -> Daemon:
     """The daemon as a service.
 
     :param refuse: makes what a start raises that cannot be, of its reason.
@@ -169,6 +169,10 @@ class Daemon(Service):
 
     def _in_background(self, work: Any, what: str) -> None:
         Deferred.fromCoroutine(work).addErrback(lambda failure: _log.failure(what, failure))
+
+    def reload(self) -> None:
+        """Read the operator's server file anew, for the turns that start from now on; what runs is left alone."""
+        self._in_background(self._parts.server_file.reload(self._parts.threads), "reading the server file failed")
 
     def stopService(self) -> Deferred[None]:
         """Stop within 15 s, whatever the children and receivers do."""

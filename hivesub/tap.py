@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, ModuleType
 from typing import Any, cast
 
@@ -28,8 +28,8 @@ from hivesub.errors import ConfigError
 
 _log = Logger()
 
-STOP_SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP")
-"""What stops the daemon cleanly. SIGHUP is the terminal being closed."""
+STOP_SIGNALS = ("SIGTERM", "SIGINT")
+"""What stops the daemon cleanly, besides the closing of its terminal."""
 
 
 class IDaemonReactor(IReactorCore, IReactorFromThreads):
@@ -137,11 +137,11 @@ def makeService(options: Options, reactor: IDaemonReactor | None = None) -> ISer
 
     settings = options.settings
     try:
-        built: IService = service.build(settings, reactor, SystemExit if _in_foreground(options) else ConfigError)
+        built = service.build(settings, reactor, SystemExit if _in_foreground(options) else ConfigError)
     except ConfigError as error:
         raise SystemExit(f"hivesub: {error}") from None
     reactor.callWhenRunning(_warn, settings)
-    reactor.callWhenRunning(stop_on_signals, reactor)
+    reactor.callWhenRunning(obey_signals, reactor, lambda: built.reload(), has_terminal())
     return built
 
 
@@ -163,8 +163,20 @@ def collect_from_now_on() -> None:
     gc.enable()
 
 
-def stop_on_signals(reactor: IDaemonReactor) -> None:
+def has_terminal() -> bool:
+    """Whether this process has a controlling terminal, whose closing comes as SIGHUP."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def obey_signals(reactor: IDaemonReactor, reload: Callable[[], None], terminal: bool) -> None:
     """Let each of `STOP_SIGNALS` stop the reactor, and with it the services; the process then exits with status 0.
+
+    SIGHUP does so too where there is a terminal that it may come from; where there is none, as under a service manager,
+    it reloads.
 
     To be called once the reactor runs: on its way up it installs handlers of its own, with which twistd would end by
     raising the signal again. A signal that is ignored stays ignored (`nohup`, a shell's background job).
@@ -177,14 +189,19 @@ def stop_on_signals(reactor: IDaemonReactor) -> None:
         except ReactorNotRunning:
             pass  # A second signal: it is stopping already, and the service bounds how long that takes.
 
-    def ask(number: int, frame: FrameType | None) -> None:
+    def ask_to_stop(number: int, frame: FrameType | None) -> None:
         # In a signal handler only this is safe.
         reactor.callFromThread(stop, signal.Signals(number).name)
 
-    for name in STOP_SIGNALS:
+    def ask_to_reload(number: int, frame: FrameType | None) -> None:
+        reactor.callFromThread(reload)
+
+    handlers = dict.fromkeys(STOP_SIGNALS, ask_to_stop)
+    handlers["SIGHUP"] = ask_to_stop if terminal else ask_to_reload
+    for name, handler in handlers.items():
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, ask)
+            signal.signal(number, handler)
 
 
 def _warn(settings: Settings) -> None:

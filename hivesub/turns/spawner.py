@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from hivesub.records import SignalKind, TurnSpec
     from hivesub.turns.command import Wrappers
     from hivesub.turns.ladder import SignalsKin
-    from hivesub.turns.mcpconfig import Servers
     from hivesub.turns.program import Claude
+    from hivesub.turns.serverfile import Servers
 
 
 @implementer(ISignalTarget)
@@ -64,6 +64,7 @@ class _Target:
 class TurnSpawner:
     """Spawns claude processes.
 
+    :param servers: gives the operator's servers as they are now.
     :param signal_url: gives the URL of the signal route for a token, as a subagent reaches it.
     :param new_mark: gives a fresh value for `HIVESUB_TURN`.
     :param spawned: called with the id of each process that was made.
@@ -82,7 +83,7 @@ class TurnSpawner:
         wrappers: Wrappers,
         launcher: Sequence[str],
         environ: Mapping[str, str],
-        servers: Servers,
+        servers: Callable[[], Servers],
         config_dir: str,
         tokens: ITokens,
         redactor: IRedactor,
@@ -128,7 +129,7 @@ class TurnSpawner:
         token = self._tokens.mint(target)
         config = ""
         try:
-            config = write_config(self._config_dir, spec.name, config_json(self._servers, self._signal_url(token)))
+            config = write_config(self._config_dir, spec.name, config_json(self._servers(), self._signal_url(token)))
             argv = wrapped_argv(
                 claude_argv(spec, claude=program.path, config_path=config, flags=program.flags),
                 dir=str(spec.dir),

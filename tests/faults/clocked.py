@@ -20,8 +20,8 @@ from hivesub.runs.signals import Tokens
 from hivesub.shapes import Record
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
 from hivesub.turns.command import Wrappers
-from hivesub.turns.mcpconfig import Servers
 from hivesub.turns.program import KNOWN, Program
+from hivesub.turns.serverfile import Servers
 from hivesub.turns.spawner import TurnSpawner
 from tests.support.runfakes import FakeChecks, FakeHeard, FakeOutbox, FakeReport, session
 
@@ -71,7 +71,7 @@ class ClockedCase(SynchronousTestCase):
             wrappers=Wrappers(),
             launcher=(),
             environ={},
-            servers=Servers(),
+            servers=Servers,
             config_dir=str(self.dir / "run" / "mcp"),
             tokens=Tokens(redactor),
             redactor=redactor,

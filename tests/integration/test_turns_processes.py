@@ -26,9 +26,9 @@ from hivesub.turns import orphans, stop
 from hivesub.turns import turn as turn_module
 from hivesub.turns.command import find_wrappers
 from hivesub.turns.leftovers import end_leftovers
-from hivesub.turns.mcpconfig import Servers
 from hivesub.turns.processes import marked
 from hivesub.turns.program import Claude
+from hivesub.turns.serverfile import Servers
 from hivesub.turns.spawner import TurnSpawner
 from hivesub.turns.turn import Turn
 from tests.support.options import grouped
@@ -65,7 +65,7 @@ class Bench:
             wrappers=find_wrappers(self.environ["PATH"]),
             launcher=(),
             environ=self.environ,
-            servers=Servers(),
+            servers=Servers,
             config_dir=str(dir / "mcp"),
             tokens=Tokens(redactor),
             redactor=redactor,

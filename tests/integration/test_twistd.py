@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
 import signal
 import socket
 import subprocess
@@ -32,6 +34,8 @@ class Idle(Service):
         self.reactor = reactor
     def startService(self):
         self.reactor.callWhenRunning(self.reactor.callLater, 0, say, "up on", type(self.reactor).__name__)
+    def reload(self):
+        say("reloading")
     def stopService(self):
         say("stopping")
         done = Deferred()
@@ -71,6 +75,7 @@ def daemon(environ: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
+        start_new_session=True,  # and so no terminal, wherever the tests run
     )
     # Bounds every read of its output: at the deadline they come to the end of the file.
     deadline = threading.Timer(BOUND_S, process.kill)
@@ -85,7 +90,7 @@ def daemon(environ: dict[str, str], tmp_path: Path) -> Iterator[subprocess.Popen
             process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_signal_stops_the_service_and_ends_it_with_status_0(
     daemon: subprocess.Popen[str], tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -93,6 +98,39 @@ def test_a_stop_signal_stops_the_service_and_ends_it_with_status_0(
     said, _ = daemon.communicate(timeout=BOUND_S)
     assert (said.splitlines(), daemon.returncode) == (["stopping", "stopped"], 0)
     assert f"{number.name}: stopping" in (tmp_path / "log").read_text()
+
+
+def test_sighup_without_a_terminal_reloads_and_it_runs_on(daemon: subprocess.Popen[str]) -> None:
+    assert daemon.stdout is not None
+    for _ in range(2):
+        daemon.send_signal(signal.SIGHUP)
+        assert daemon.stdout.readline() == "reloading\n"
+    daemon.send_signal(signal.SIGTERM)
+    said, _ = daemon.communicate(timeout=BOUND_S)
+    assert (said.splitlines(), daemon.returncode) == (["stopping", "stopped"], 0)
+
+
+def test_a_terminal_that_is_closed_stops_it_cleanly(environ: dict[str, str], tmp_path: Path) -> None:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(tmp_path)
+        argv = twistd("hivesub", "--port=0")
+        os.execve(argv[0], argv, environ)
+    try:
+        up_on = b""
+        while b"up on" not in up_on:
+            assert select.select([terminal], [], [], BOUND_S)[0], "it did not come up"
+            up_on += os.read(terminal, 1024)
+    finally:
+        os.close(terminal)
+    deadline = threading.Timer(BOUND_S, os.kill, (pid, signal.SIGKILL))
+    deadline.start()
+    try:
+        _, status = os.waitpid(pid, 0)
+    finally:
+        deadline.cancel()
+    assert "SIGHUP: stopping" in (tmp_path / "log").read_text()
+    assert not os.WIFSIGNALED(status)
 
 
 def test_a_second_signal_while_it_stops_changes_nothing(daemon: subprocess.Popen[str], tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import hivesub
 from hivesub import __version__, tap
 from hivesub.config.options import OPTIONS, variable_of
 from hivesub.errors import ConfigError
-from hivesub.tap import Options, choose_reactor, makeService, stop_on_signals
+from hivesub.tap import Options, choose_reactor, makeService, obey_signals
 
 
 class FakeReactor:
@@ -148,7 +148,7 @@ class MakeServiceTests(TapTestCase):
         self.assertIs(refuse, SystemExit)
 
     def test_garbage_is_collected_once_it_runs_and_not_before_and_leaves_the_start_alone(self) -> None:
-        self.patch(tap, "stop_on_signals", lambda reactor: None)
+        self.patch(tap, "obey_signals", lambda *args: None)
         self.built(lambda *args: self.collector.told.append("built") or MultiService())
         self.assertEqual(self.collector.told, ["disable", "built"])
         self.reactor.run()
@@ -162,7 +162,7 @@ class MakeServiceTests(TapTestCase):
 
     def test_warnings_are_logged_once_it_runs(self) -> None:
         self.environ["HIVESUB_PROT"] = "1"
-        self.patch(tap, "stop_on_signals", lambda reactor: None)
+        self.patch(tap, "obey_signals", lambda *args: None)
         warned: list[str] = []
         self.patch(tap._log, "warn", lambda text, warning: warned.append(warning))
         self.built(lambda *args: MultiService())
@@ -179,8 +179,13 @@ class SignalTests(SynchronousTestCase):
         self.ignored: set[int] = set()
         self.patch(signal, "getsignal", lambda n: signal.SIG_IGN if n in self.ignored else signal.SIG_DFL)
 
+        self.reloads = 0
+
+    def reload(self) -> None:
+        self.reloads += 1
+
     def test_the_handler_leaves_the_stopping_to_the_reactor(self) -> None:
-        stop_on_signals(self.reactor)
+        obey_signals(self.reactor, self.reload, True)
         self.assertEqual(set(self.handlers), {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
         for number, handler in self.handlers.items():
             self.reactor.stops = 0
@@ -188,9 +193,17 @@ class SignalTests(SynchronousTestCase):
             self.assertEqual(self.reactor.stops, 0)
             self.reactor.run()
             self.assertEqual(self.reactor.stops, 1)
+        self.assertEqual(self.reloads, 0)
+
+    def test_without_a_terminal_sighup_reloads_and_stops_nothing(self) -> None:
+        obey_signals(self.reactor, self.reload, False)
+        self.handlers[signal.SIGHUP](signal.SIGHUP, None)
+        self.assertEqual(self.reloads, 0)
+        self.reactor.run()
+        self.assertEqual((self.reloads, self.reactor.stops), (1, 0))
 
     def test_a_second_signal_changes_nothing(self) -> None:
-        stop_on_signals(self.reactor)
+        obey_signals(self.reactor, self.reload, True)
         for _ in range(2):
             self.handlers[signal.SIGTERM](signal.SIGTERM, None)
             self.reactor.run()
@@ -198,7 +211,7 @@ class SignalTests(SynchronousTestCase):
 
     def test_an_ignored_signal_stays_ignored(self) -> None:
         self.ignored = {signal.SIGHUP}
-        stop_on_signals(self.reactor)
+        obey_signals(self.reactor, self.reload, True)
         self.assertEqual(set(self.handlers), {signal.SIGTERM, signal.SIGINT})
 
 

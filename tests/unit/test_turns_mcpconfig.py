@@ -1,4 +1,4 @@
-"""The operator's server file, and the config file that a turn gets."""
+"""The config file that a turn gets."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.errors import ConfigError, SpawnError
-from hivesub.turns.mcpconfig import Servers, config_json, read_servers, remove_config, write_config
+from hivesub.errors import SpawnError
+from hivesub.turns.mcpconfig import config_json, remove_config, write_config
+from hivesub.turns.serverfile import Servers, read_servers
 
 URL = "http://127.0.0.1:8787/signal/mcp/TOKEN"
 SOURCE = "--mcp-servers: s.json"
@@ -20,112 +21,6 @@ SOURCE = "--mcp-servers: s.json"
 
 def read(**servers: Any) -> Servers:
     return read_servers(json.dumps({"mcpServers": servers}), SOURCE)
-
-
-class ServerFileTests(SynchronousTestCase):
-    def refused(self, text: str, *said: str) -> str:
-        error = self.assertRaises(ConfigError, read_servers, text, SOURCE)
-        for words in (SOURCE, *said):
-            self.assertIn(words, str(error))
-        return str(error)
-
-    def entry_refused(self, entry: object, *said: str) -> str:
-        return self.refused(json.dumps({"mcpServers": {"db": entry}}), "server 'db'", *said)
-
-    def test_only_what_says_so_is_shared_and_the_key_itself_is_not_passed_on(self) -> None:
-        servers = read(
-            a={"command": "x", "availableToSubagents": True, "extra": {"kept": 1}},
-            b={"command": "y", "availableToSubagents": False},
-            c={"type": "http", "url": "https://h/p"},
-        )
-        self.assertEqual(servers.shared, {"a": {"command": "x", "extra": {"kept": 1}}})
-        self.assertEqual(servers.names, ("a", "b", "c"))
-
-    def test_a_url_without_a_type_is_http(self) -> None:
-        servers = read(a={"url": "https://h/p", "availableToSubagents": True})
-        self.assertEqual(servers.shared["a"], {"type": "http", "url": "https://h/p"})
-
-    def test_every_fault_names_file_server_and_field(self) -> None:
-        for entry, said in (
-            ([], "must be an object"),
-            ({}, "needs command"),
-            ({"command": "x", "url": "http://h"}, "both command and url"),
-            ({"command": " "}, "command:"),
-            ({"command": 3}, "command:"),
-            ({"url": "h/p"}, "url:"),
-            ({"url": "ftp://h/p"}, "url:"),
-            ({"url": "http://[x"}, "url:"),
-            ({"url": None}, "url:"),
-            ({"command": "x", "availableToSubagents": "yes"}, "availableToSubagents:"),
-            ({"command": "x", "availableToSubagents": None}, "availableToSubagents:"),
-            ({"command": "x", "args": "-v"}, "args:"),
-            ({"command": "x", "args": [1]}, "args:"),
-            ({"command": "x", "env": ["A=1"]}, "env:"),
-            ({"command": "x", "env": {"A": 1}}, "env: A:"),
-            ({"url": "http://h", "headers": {"X": None}}, "headers: X:"),
-            ({"type": "stdio", "url": "http://h"}, "command:"),
-            ({"type": "sse", "command": "x"}, "url:"),
-            ({"type": 1, "command": "x"}, "type:"),
-        ):
-            self.entry_refused(entry, said)
-
-    def test_a_file_that_is_no_such_object_is_refused(self) -> None:
-        for text in ("", "{", "[]", "null", "{}", '{"mcpServers": []}', "[" * 100_000, '{"a": ' + "9" * 5000 + "}"):
-            self.refused(text)
-
-    def test_a_fault_never_quotes_a_value(self) -> None:
-        secret = "s3cr3t-value"
-        self.assertNotIn(secret, self.entry_refused({"url": secret}))
-        self.assertNotIn(secret, self.entry_refused({"command": "x", "env": {"A": [secret]}}))
-        self.assertNotIn(secret, self.entry_refused({"command": "x", "type": [secret]}))
-        self.assertNotIn(secret, self.refused('{"mcpServers": {"a": "' + secret))
-
-    def test_nobody_can_define_the_control_server_in_any_spelling(self) -> None:
-        for name in (
-            "subagent_control",
-            "Subagent_Control",
-            "subagent.control",
-            "subagent control",
-            "subagent_control__x",
-        ):
-            self.refused(json.dumps({"mcpServers": {name: {"command": "x"}}}), "is the daemon's own")
-        self.assertEqual(read(subagent={"command": "x"}).names, ("subagent",))
-
-    def test_a_blank_or_endless_name_is_refused(self) -> None:
-        for name in ("", "  ", "x" * 129):
-            self.refused(json.dumps({"mcpServers": {name: {"command": "x"}}}), "server's name")
-
-    def test_a_key_that_stands_twice_is_refused(self) -> None:
-        entry = '{"command": "x", "availableToSubagents": false, "availableToSubagents": true}'
-        self.refused('{"mcpServers": {"a": ' + entry + "}}", "'availableToSubagents' stands twice")
-
-    def test_the_secrets_of_all_entries_are_found(self) -> None:
-        servers = read(
-            a={"command": "x", "env": {"KEY": "env-secret"}, "args": ["--token", "arg-secret"]},
-            b={
-                "url": "https://me:pass%2Fword@h/p?key=query-secret&x=",
-                "headers": {"Authorization": "Bearer head-secret"},
-            },
-        )
-        self.assertEqual(
-            servers.secrets,
-            {
-                "env-secret",
-                "pass%2Fword",
-                "pass/word",
-                "query-secret",
-                "Bearer head-secret",
-                "head-secret",
-                "arg-secret",
-            },
-        )
-        self.assertNotIn("secret", repr(servers))
-
-    def test_a_directory_or_word_that_a_server_is_given_is_no_secret(self) -> None:
-        servers = read(
-            fs={"command": "fs", "args": ["/srv/work"], "env": {"ALLOWED_DIR": "/srv/work", "MODE": "production"}}
-        )
-        self.assertEqual(servers.secrets, frozenset())
 
 
 class ConfigFileTests(SynchronousTestCase):

@@ -23,8 +23,8 @@ from hivesub.redaction.redactor import Redactor
 from hivesub.runs.signals import Tokens
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
 from hivesub.turns.command import Wrappers
-from hivesub.turns.mcpconfig import Servers
 from hivesub.turns.program import KNOWN, Program
+from hivesub.turns.serverfile import Servers
 from hivesub.turns.spawner import TurnSpawner
 from hivesub.turns.turn import Turn
 from tests.support.options import grouped
@@ -79,7 +79,7 @@ class Spawning(SynchronousTestCase):
             "wrappers": WRAPPERS,
             "launcher": (),
             "environ": ENVIRON,
-            "servers": Servers(shared={"db": {"command": "x", "env": {"KEY": "db-secret"}}}),
+            "servers": lambda: Servers(shared={"db": {"command": "x", "env": {"KEY": "db-secret"}}}),
             "config_dir": str(self.config_dir),
             "tokens": self.tokens,
             "redactor": self.redactor,
