@@ -27,6 +27,7 @@ from hivesub.config.optionvalues import (
     read_public_url,
     read_todo,
     read_token_file,
+    speaks_plain_http,
     split_endpoint,
 )
 from hivesub.errors import ConfigError
@@ -193,10 +194,12 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
 
     listen = _read_listen(source)
     public_url = source.read("public-url", read_public_url)
-    if public_url is None and split_endpoint(listen)[0] == "unix":
+    if public_url is None and not speaks_plain_http(listen):
         raise OptionError(
             "public-url",
-            "claude speaks no HTTP to a unix socket; with --listen unix: say by which URL subagents reach this daemon",
+            f"subagents cannot reach a {split_endpoint(listen)[0]}: endpoint by http:// and its address; say by which "
+            "URL they reach this daemon. With TLS that is https:// and a host that its certificate names, which claude "
+            "has to trust (NODE_EXTRA_CA_CERTS)",
         )
 
     state_dir = source.read("state-dir", path) or default_state_dir(environ)

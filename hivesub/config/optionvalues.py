@@ -185,6 +185,16 @@ def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
 
 
+def speaks_plain_http(description: str) -> bool:
+    """Whether what an endpoint description opens is reached by `http://` and its own address, as claude's MCP client
+    reaches it.
+
+    It is not behind a unix socket, TLS or another protocol in front. A kind that is not known here counts as such.
+    """
+    kind, _, named = split_endpoint(description)
+    return kind in ("tcp", "tcp6") or (kind == "systemd" and named.get("domain", "").upper() != "UNIX")
+
+
 def is_loopback_endpoint(description: str) -> bool | None:
     """Whether only this machine can connect to what an endpoint description opens.
 

@@ -45,6 +45,9 @@ BAD_OPTIONS = {
     "beyond loopback without a token": Bad(
         ("--listen=tcp:0:interface=0.0.0.0",), {}, ("--listen: ", "--auth-token-file", "interface=127.0.0.1")
     ),
+    "a TLS listener without its URL": Bad(
+        ("--listen=ssl:port=0:interface=127.0.0.1:privateKey=/no",), {}, ("--public-url: ", "which URL", "https://")
+    ),
     "a unix socket no subagent can reach": Bad(("--listen=unix:{root}/sock",), {}, ("--public-url: ", "which URL")),
     "a state directory open to others": Bad(("--state-dir={root}/open",), {}, ("--state-dir: ", "chmod 700")),
     "another reactor": Bad(("--port=0",), {"REACTOR": "select"}, ("only the asyncio reactor", "--reactor=asyncio")),

@@ -164,9 +164,21 @@ class ListenTests(SettingsTestCase):
         (self.here / "auth-token").symlink_to("nowhere")
         self.assertIn("--auth-token-file: ", self.refused({"state-dir": str(self.here)}))
 
-    def test_a_unix_socket_takes_a_public_url(self) -> None:
-        self.assertIn("--public-url: claude speaks no HTTP", self.refused({"listen": "unix:/x"}))
-        self.assertEqual(self.read({"listen": "unix:/x", "public-url": "http://h"}).public_url, "http://h")
+    def test_what_is_no_plain_http_over_tcp_takes_a_public_url(self) -> None:
+        for listen, kind in (
+            ("unix:/x", "unix"),
+            ("ssl:port=8443:interface=127.0.0.1:privateKey=k.pem", "ssl"),
+            ("systemd:domain=UNIX:index=0", "systemd"),
+            ("haproxy:tcp\\:8080", "haproxy"),
+        ):
+            said = self.refused({"listen": listen, "auth-token-file": "token"})
+            self.assertIn(f"--public-url: subagents cannot reach a {kind}: endpoint", said)
+            settings = self.read({"listen": listen, "public-url": "https://h", "auth-token-file": "token"})
+            self.assertEqual(settings.public_url, "https://h")
+
+    def test_plain_tcp_and_a_supervisors_socket_take_none(self) -> None:
+        for listen in ("tcp:8080:interface=127.0.0.1", "tcp6:8080:interface=\\:\\:1", "systemd:domain=INET:index=0"):
+            self.assertIsNone(self.read({"listen": listen}).public_url)
 
 
 class ValueTests(SettingsTestCase):
