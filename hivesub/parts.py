@@ -24,6 +24,7 @@ from hivesub.runs.signals import Tokens
 from hivesub.runs.views import OperatorView
 from hivesub.system.appendfile import DaemonThreads
 from hivesub.system.descriptors import descriptor_limit
+from hivesub.system.resolver import ThreadResolver
 from hivesub.todos.heard import Heard
 from hivesub.todos.outbox import Outbox
 from hivesub.todos.sinks import make_sink
@@ -117,6 +118,9 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     )
     posts = any(isinstance(todo, str) for todo in settings.todos)
     client: Any = _http_client(reactor) if posts else None
+    if posts:
+        # Threads of its own: name servers that do not answer leave those for files alone.
+        reactor.installNameResolver(ThreadResolver(DaemonThreads(reactor), reactor))
     outbox = Outbox(
         store=TodoStore(settings.state_dir),
         sinks=[
