@@ -25,6 +25,7 @@ from twisted.python import usage
 from hivesub import __version__
 from hivesub.config.options import OPTIONS, OptionError, Settings, make_directories, read_settings
 from hivesub.errors import ConfigError
+from hivesub.system.logstream import unblocked
 
 _log = Logger()
 
@@ -130,6 +131,8 @@ def makeService(options: Options, reactor: IDaemonReactor | None = None) -> ISer
     """
     if reactor is None:
         reactor = choose_reactor(sys.modules)
+    # Before twistd makes its log of it. What writes to stderr later, a traceback too, goes into that log.
+    sys.stdout = unblocked(sys.stdout)
     gc.disable()
     reactor.callWhenRunning(collect_from_now_on)
     # Only here: what this imports may import Klein.

@@ -18,14 +18,12 @@ import pytest
 
 from hivesub.turns.processes import marked
 from tests.faults.faketime import find_faketime
+from tests.faults.hooked import hooked
 from tests.faults.places import fill, mounts_allowed, small_disk
 from tests.faults.receivers import BROKEN, ELSEWHERE, HALF, OK, Receiver, listening
 from tests.faults.world import Table, World, living, prompt, quoted, stopped, together, until, watched, world
 from tests.support.agent import ToolError
 from tests.support.daemon import Daemon
-
-HOOK = Path(__file__).parent / "hook"
-PREFIX = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH", "")]))
 
 
 def said(record: Any) -> str:
@@ -147,33 +145,6 @@ async def test_a_launcher_that_dies_vanishes_or_may_not_run_fails_the_run_by_its
         await own.all_goes_on()
     for fault, record in (("dies before exec", died), ("EACCES", forbidden), ("ENOENT", missing)):
         table.note(f"launcher: {fault}", 1, said=[said(record)])
-
-
-class Hooked:
-    """A daemon with `hook/sitecustomize.py` in it."""
-
-    def __init__(self, world: World, faults: Path) -> None:
-        self.world = world
-        self._faults = faults
-
-    def set(self, what: str, value: str | None) -> None:
-        path = self._faults / what
-        if value is None:
-            path.unlink(missing_ok=True)
-        else:
-            path.with_suffix(".new").write_text(value)
-            path.with_suffix(".new").replace(path)
-
-
-@contextmanager
-def hooked(root: Path, spawn: str | None = None) -> Iterator[Hooked]:
-    """:param spawn: what every spawn fails with from the daemon's own start on."""
-    faults = root / "faults"
-    faults.mkdir(parents=True)
-    if spawn is not None:
-        (faults / "spawn").write_text(spawn)
-    with world(root, environ={"PYTHONPATH": PREFIX, "FAULT_DIR": str(faults)}) as own:
-        yield Hooked(own, faults)
 
 
 ADVICE = {

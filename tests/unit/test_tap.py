@@ -125,6 +125,7 @@ class MakeServiceTests(TapTestCase):
         super().setUp()
         self.collector = FakeCollector()
         self.patch(tap, "gc", self.collector)
+        self.patch(tap, "unblocked", lambda stream: stream)
 
     def built(self, build: Callable[..., object], *argv: str) -> object:
         """What makeService gives when `hivesub.service` has this `build`."""

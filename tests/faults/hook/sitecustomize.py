@@ -1,12 +1,14 @@
 """Faults from inside the daemon: python imports this before anything else where this folder is on `PYTHONPATH`.
 
 The folder that `FAULT_DIR` names holds what is to go wrong now: `spawn`, the name of an errno that every spawn fails
-with; `wall`, the seconds that the wall clock is off by. A file that is not there is a fault that is not.
+with; `wall`, the seconds that the wall clock is off by; `resolver`, the seconds that each look-up of a host name takes.
+A file that is not there is a fault that is not.
 """
 
 import datetime
 import errno
 import os
+import socket
 import time
 
 _DIR = os.environ.get("FAULT_DIR")
@@ -28,6 +30,11 @@ def _spawn(*args: object, **options: object) -> int:
     return _real_spawn(*args, **options)  # type: ignore[arg-type]
 
 
+def _getaddrinfo(*args: object, **options: object) -> object:
+    time.sleep(float(_said("resolver") or 0))
+    return _real_getaddrinfo(*args, **options)  # type: ignore[arg-type]
+
+
 def _time() -> float:
     return _real_time() + float(_said("wall") or 0)
 
@@ -40,5 +47,6 @@ class _Stepped(datetime.datetime):
 
 if _DIR:
     _real_spawn, os.posix_spawnp = os.posix_spawnp, _spawn  # type: ignore[assignment]
+    _real_getaddrinfo, socket.getaddrinfo = socket.getaddrinfo, _getaddrinfo  # type: ignore[assignment]
     _real_time, time.time = time.time, _time
     datetime.datetime = _Stepped  # type: ignore[misc]
