@@ -245,4 +245,11 @@ class IRedactor(Interface):
     """Knows the daemon's secrets."""
 
     def redact(text: str) -> str:
-        """The text with each known secret, and whatever looks like a signal URL, replaced."""
+        """The text with each known secret, and whatever looks like a signal URL, replaced. For what others said."""
+
+    def redact_identifier(text: str) -> str:
+        """The same, but for secrets that are ordinary words, such as `postgres`: these stay.
+
+        For names, paths and ids, and for texts that are made of them: a name that is replaced because a password
+        happens to be that word can be used by nobody.
+        """

@@ -159,7 +159,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         report=ReportFile(clock=reactor, in_thread=threads),
         outbox=outbox,
         now=_now,
-        redact=redactor.redact,
+        redact=redactor.redact_identifier,  # what others said was redacted where it came in
         new_id=_new_uuid,
     )
     fleet = Fleet(
@@ -190,7 +190,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     agent = McpApp(subagent_server(fleet, tools), long_calls={"status": "wait_s"})
     control = McpApp(control_server())
     operator_view = OperatorView(
-        fleet.runs, tally=announcer.tally, clock=reactor, redact=redactor.redact, max_running=settings.max_running
+        fleet.runs, tally=announcer.tally, clock=reactor, redactor=redactor, max_running=settings.max_running
     )
     tree = Tree(
         agent=agent,

@@ -16,7 +16,11 @@ _NAMES = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|COOKIE|AUTHOR
 _NAMES_OF_PATHS_TOO = re.compile(r"(CREDENTIALS|(^|_)PASS|PWD)$", re.IGNORECASE)
 _HEADERS_VARIABLE = "ANTHROPIC_CUSTOM_HEADERS"
 
-_SECRET_WORDS = re.compile(r"(key|token|secret|auth|authorization|password|cookie)s?(?![a-z])", re.IGNORECASE)
+_SECRET_WORDS = re.compile(
+    r"(key|token|secret|auth|authorization|password|passwd|cookie|signature|credential|(^|[_-])(sig|pass|code|pat))s?"
+    r"(?![a-z])",
+    re.IGNORECASE,
+)
 _OPTION = re.compile(
     r"--?[\w.-]*(?:token|key|secret|password)s?(?![a-z])[\w.-]*(?:[= ](?P<value>.*))?", re.IGNORECASE | re.DOTALL
 )
@@ -66,8 +70,8 @@ def server_secrets(env: Mapping[str, str], headers: Mapping[str, str], args: Seq
 
 
 def url_secrets(url: str) -> set[str]:
-    """The user name and password of a URL, the values of its query, and the parts of its path that look random: each
-    may be a key. Plain words are none: the user name beside a password (`postgres`), a value such as `verify-full`.
+    """The user name and password of a URL, the values of its query that are named like a secret, and what looks random
+    in its query and path: each may be a key. An ordinary user name beside a password (`postgres`) is none.
     """
     try:
         parts = urlsplit(url)
@@ -77,9 +81,7 @@ def url_secrets(url: str) -> set[str]:
             # Webhooks have their key there.
             found |= set().union(*(_random_words(part) for part in parts.path.split("/")))
         found |= {unquote(part) for part in found}
-        for name, value in parse_qsl(parts.query):
-            if _SECRET_WORDS.search(name) or not _ORDINARY.fullmatch(value):
-                found.add(value)
+        found |= {value for name, value in parse_qsl(parts.query) if _SECRET_WORDS.search(name) or _looks_random(value)}
     except ValueError:
         return set()
     return {value for value in found if value}

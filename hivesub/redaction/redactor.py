@@ -23,6 +23,8 @@ DEAD_TOKENS = 1000
 # Every how many characters a text is looked at for a piece of a token.
 _STEP = 8
 
+# One to three words with a sign between them and perhaps a number after, each in one case: `postgres`, `reviewer-1`.
+_WORDS = re.compile(r"(?=.{1,20}\Z)(?:[A-Z]?[a-z]+|[A-Z]+)(?:[-_. ](?:[A-Z]?[a-z]+|[A-Z]+)){0,2}(?:[-_. ]?[0-9]{1,4})?")
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _SIGNAL_URL = re.compile(r"(/signal/mcp(?:/|%2[Ff]|\\/))[^\s\"'<>/?#&\\]+")
 # Something with a digit in it: `Bearer authentication failed` is plain English.
@@ -39,7 +41,8 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._forms: set[str] = set()
-        self._pattern = _any_of(())
+        self._strong_forms: set[str] = set()  # of secrets that are no ordinary words
+        self._pattern = self._strong_pattern = _any_of(())
         self._tokens: set[str] = set()
         self._dead: OrderedDict[str, None] = OrderedDict()
         self._pieces: dict[int, Counter[str]] = {}  # by the length of the token
@@ -52,6 +55,9 @@ class Redactor:
         if len(secret) >= MIN_SECRET_LENGTH:
             self._forms |= _forms(secret)
             self._pattern = _any_of(self._forms)
+            if not _WORDS.fullmatch(secret):
+                self._strong_forms |= _forms(secret)
+                self._strong_pattern = _any_of(self._strong_forms)
 
     def add_token(self, token: str) -> None:
         """Learn a signal token, which is of URL-safe characters."""
@@ -67,7 +73,13 @@ class Redactor:
             self._drop(self._dead.popitem(last=False)[0])
 
     def redact(self, text: str) -> str:
-        text = self._pattern.sub(REDACTED, text)
+        return self._redacted(text, self._pattern)
+
+    def redact_identifier(self, text: str) -> str:
+        return self._redacted(text, self._strong_pattern)
+
+    def _redacted(self, text: str, secrets: re.Pattern[str]) -> str:
+        text = secrets.sub(REDACTED, text)
         text = self._without_tokens(text)
         text = _SIGNAL_URL.sub(rf"\g<1>{REDACTED}", text)
         return _BEARER.sub(rf"\g<1>{REDACTED}", text)

@@ -89,7 +89,8 @@ class Fleet:
         self._clock = clock
         self._now = now
         self._redact = redactor.redact
-        self._views = Views(clock=clock, redact=redactor.redact)
+        self._redact_identifier = redactor.redact_identifier
+        self._views = Views(clock=clock, redactor=redactor)
         self._announcer = announcer
         self._tally = announcer.tally
         self._tools = tools
@@ -136,7 +137,7 @@ class Fleet:
         earlier = self._last(request.name)
         beside: Beside = {}
         if earlier is not None and earlier.session_id is not None:
-            beside["replaced_session_id"] = self._redact(earlier.session_id)
+            beside["replaced_session_id"] = self._redact_identifier(earlier.session_id)
         active = self._begin(run, held=False)
         self._keep("start", request, run, beside)
         await active.launch()
@@ -171,8 +172,10 @@ class Fleet:
             if end is None:
                 raise run.error or HivesubError("the run ended before it had a process")
             if end.outcome is Outcome.KILLED:
-                raise ContinueFailed(self._redact(f"claude was killed before its turn was under way: {end.detail}"))
-            raise ContinueFailed(self._redact(continue_error(run, end, self._config_dir)))
+                raise ContinueFailed(
+                    self._redact_identifier(f"claude was killed before its turn was under way: {end.detail}")
+                )
+            raise ContinueFailed(self._redact_identifier(continue_error(run, end, self._config_dir)))
         self._tally.resume.observe(self._clock.seconds() - called_at)
         return self._views.made(run, beside)
 
@@ -249,7 +252,7 @@ class Fleet:
             "record": record,
             "created_at": record["started_at"],
             "updated_at": record["ended_at"] or rfc3339(self._now()),
-            "announcement": announcement(record, self._redact) if run.announced else None,
+            "announcement": announcement(record, self._redact_identifier) if run.announced else None,
         }
 
     def told_by_task(self, task_id: str) -> None:

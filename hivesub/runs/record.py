@@ -26,22 +26,24 @@ def record(
     *,
     seconds: float,
     redact: Callable[[str], str],
+    identifier: Callable[[str], str] | None = None,
     goal_limit: int | None = None,
     result: bool = False,
 ) -> Record:
     """The record of a run.
 
     :param seconds: the monotonic time now.
+    :param identifier: redacts what names something, as `redact` does texts; the same by default.
     :param goal_limit: cut the goal at so many characters, and say so.
     :param result: add `result`, the text of the last result event or null.
     """
-    turn, reason = run.turn, run.stop_reason
+    turn, reason, identifier = run.turn, run.stop_reason, identifier or redact
     if turn is not None:
         run.read_init(turn.init)
     made = _without_texts(run)
     # Both follow what the child said of itself, so that they are its words like any other.
-    made["session_id"] = None if run.session_id is None else redact(run.session_id)
-    made["dir"] = redact(str(run.dir))
+    made["session_id"] = None if run.session_id is None else identifier(run.session_id)
+    made["dir"] = identifier(str(run.dir))
     made["goal"] = _cut(run.goal, goal_limit)
     made["last_event_age_s"] = _age(run, seconds)
     if run.last_turn is not None and made["last_turn"] is not None:
@@ -51,7 +53,7 @@ def record(
     made["signals"] = [
         {"kind": signal.kind, "message": signal.message, "at": rfc3339(signal.at)} for signal in run.signals
     ]
-    made["report_file"] = None if run.report_file is None else redact(run.report_file)
+    made["report_file"] = None if run.report_file is None else identifier(run.report_file)
     made["report_error"] = run.report_error
     made["missing_tools"] = list(run.missing_tools)
     if turn is not None and turn.control is not Control.UNKNOWN:

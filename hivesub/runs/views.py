@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IReactorTime
 
+    from hivesub.interfaces import IRedactor
     from hivesub.runs.run import Run
     from hivesub.runs.tally import Tally
     from hivesub.shapes import Beside, OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer
@@ -54,12 +55,19 @@ class Views:
     """
 
     clock: IReactorTime
-    redact: Callable[[str], str]
+    redactor: IRedactor
 
     def record(self, run: Run, *, result: bool = False, goal_limit: int | None = None) -> Record:
         """The record of a run."""
         try:
-            return record(run, seconds=self.clock.seconds(), redact=self.redact, goal_limit=goal_limit, result=result)
+            return record(
+                run,
+                seconds=self.clock.seconds(),
+                redact=self.redactor.redact,
+                identifier=self.redactor.redact_identifier,
+                goal_limit=goal_limit,
+                result=result,
+            )
         except Exception as error:
             return minimal_record(run, error)
 
@@ -89,13 +97,13 @@ class OperatorView:
         *,
         tally: Tally,
         clock: IReactorTime,
-        redact: Callable[[str], str],
+        redactor: IRedactor,
         max_running: int,
     ) -> None:
         self._runs = runs
         self._tally = tally
         self._clock = clock
-        self._views = Views(clock=clock, redact=redact)
+        self._views = Views(clock=clock, redactor=redactor)
         self._max_running = max_running
 
     def all(self) -> OperatorList:

@@ -122,7 +122,7 @@ class TurnSpawner:
         program = await self._claude.program()
         if not os.path.isdir(spec.dir):
             # The directory may be what a child named as its own.
-            where = self._redactor.redact(str(spec.dir))
+            where = self._redactor.redact_identifier(str(spec.dir))
             raise SpawnError(f"the directory {where} is not there (any more): pass a `dir` that exists")
         mark = self._new_mark() if spec.run_mark is None else f"{spec.run_mark}.{secrets.token_hex(8)}"
         target = _Target(signalled, lambda: remove_config(config))

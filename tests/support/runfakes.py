@@ -88,6 +88,8 @@ class FakeRedactor:
     def redact(self, text: str) -> str:
         return text.replace(SECRET, "[redacted]")
 
+    redact_identifier = redact
+
 
 @implementer(IReport)
 class FakeReport:

@@ -59,6 +59,10 @@ class EnvironmentTests(SynchronousTestCase):
 
 
 class URLTests(SynchronousTestCase):
+    def test_of_a_query_it_is_what_is_named_or_looks_like_a_credential(self) -> None:
+        url = f"https://h/hook?agent=reviewer-1&team=blue-2&api_key=k-1&sig=s-1&access_token=t-1&id={RANDOM}&page=12"
+        self.assertEqual(url_secrets(url), {"k-1", "s-1", "t-1", RANDOM})
+
     def test_user_password_and_query_values_are_secrets(self) -> None:
         found = url_secrets("https://me%2B:p%40ss@host/path?key=k1&empty=")
         self.assertEqual(found, {"me%2B", "me+", "p%40ss", "p@ss", "k1"})

@@ -19,6 +19,21 @@ class RedactorTests(SynchronousTestCase):
     def test_it_provides_its_interface(self) -> None:
         self.assertTrue(verifyObject(IRedactor, Redactor()))
 
+    def test_a_secret_that_is_an_ordinary_word_replaces_no_identifier(self) -> None:
+        for word in ("postgres", "Production", "reviewer-1", "ci-runner", "ADMINISTRATOR", "hunter2024"):
+            redactor = Redactor([word])
+            self.assertEqual(redactor.redact_identifier(f"/srv/{word}/x"), f"/srv/{word}/x", word)
+            self.assertEqual(redactor.redact(f"FATAL: no {word} here"), "FATAL: no [redacted] here", word)
+
+    def test_any_other_secret_and_every_token_is_replaced_in_identifiers_too(self) -> None:
+        for secret in (SECRET, "tok-4f5a6b7c8d9e", "sK4trWq9", "correct horse battery staple", "abcdefghijklmnopqrstu"):
+            redactor = Redactor([secret, "postgres"])
+            self.assertEqual(redactor.redact_identifier(f"/srv/{secret}"), "/srv/[redacted]", secret)
+        redactor = Redactor()
+        redactor.add_token(TOKEN)
+        self.assertEqual(redactor.redact_identifier(f"/w/{TOKEN}"), "/w/[redacted]")
+        self.assertEqual(redactor.redact_identifier("/signal/mcp/abc"), "/signal/mcp/[redacted]")
+
     def test_a_secret_is_found_plain_in_json_in_a_url_and_in_a_repr(self) -> None:
         redact = Redactor([SECRET]).redact
         for text in (

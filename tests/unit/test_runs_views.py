@@ -11,7 +11,7 @@ from hivesub.interfaces import IOperatorView
 from hivesub.records import Outcome, SignalKind, StopKind, TodoState
 from hivesub.runs.views import OPERATOR_LISTED, OperatorView
 from hivesub.shapes import Record
-from tests.support.runfakes import SECRET, FleetCase, init, unborn, used
+from tests.support.runfakes import FakeRedactor, FleetCase, init, unborn, used
 
 
 class OverlookCase(FleetCase):
@@ -21,7 +21,7 @@ class OverlookCase(FleetCase):
             self.fleet.runs,
             tally=self.fleet._announcer.tally,
             clock=self.clock,
-            redact=lambda text: text.replace(SECRET, "[redacted]"),
+            redactor=FakeRedactor(),
             max_running=16,
         )
 
