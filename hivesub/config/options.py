@@ -18,6 +18,7 @@ from attrs import field, frozen
 from hivesub.config.optionvalues import (
     GONE,
     is_loopback_endpoint,
+    is_utf_8,
     read_command,
     read_directory,
     read_file_path,
@@ -27,6 +28,7 @@ from hivesub.config.optionvalues import (
     read_public_url,
     read_todo,
     read_token_file,
+    shown,
     speaks_plain_http,
     split_endpoint,
 )
@@ -225,12 +227,18 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
             "--todo: its URL holds a password or key, and every user of this machine can read a process's arguments: "
             "put it into HIVESUB_TODO instead",
         )
+    directory = source.read("dir", lambda text: read_directory(text, environ, here)) or _default_dir(here)
+    if not is_utf_8(directory):
+        warnings += (f"--dir: {shown(directory)} is no UTF-8, and claude cannot work there: give subagents a `dir`",)
+    runtime_dir = source.read("runtime-dir", path) or default_runtime_dir(environ)
+    if not is_utf_8(runtime_dir):
+        raise OptionError("runtime-dir", f"{shown(runtime_dir)} is no UTF-8, and claude could open no file there")
     max_running = source.read("max-running", lambda text: read_number(text, 1, MAX_RUNNING_LIMIT))
     limit_wait_h = source.read("limit-wait", lambda text: read_hours(text, MAX_LIMIT_WAIT_H))
     return Settings(
         listen=listen,
         claude=source.read("claude", lambda text: _read_program(text, environ, here)) or "claude",
-        dir=source.read("dir", lambda text: read_directory(text, environ, here)) or _default_dir(here),
+        dir=directory,
         tools=source.text("tools"),
         tool_groups=source.text("tool-groups"),
         mcp_servers=source.read("mcp-servers", lambda text: read_file_path(text, environ, here)),
@@ -241,7 +249,7 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
         max_running=DEFAULT_MAX_RUNNING if max_running is None else max_running,
         limit_wait_s=3600.0 * (DEFAULT_LIMIT_WAIT_H if limit_wait_h is None else limit_wait_h),
         launcher=source.read("launcher", lambda text: _read_launcher(text, environ, here)) or (),
-        runtime_dir=source.read("runtime-dir", path) or default_runtime_dir(environ),
+        runtime_dir=runtime_dir,
         state_dir=state_dir,
         environ=dict(environ),
         warnings=warnings,

@@ -54,6 +54,16 @@ def read_path(text: str, environ: Mapping[str, str], cwd: Path) -> Path:
     return path
 
 
+def is_utf_8(path: Path) -> bool:
+    """Whether a path's name is text; claude finds no other (measured, claude 2.1.332)."""
+    return shown(path) == str(path)
+
+
+def shown(path: Path) -> str:
+    """The path as text that can be written anywhere."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def read_directory(text: str, environ: Mapping[str, str], cwd: Path) -> Path:
     """The absolute path of a directory that exists."""
     path = read_path(text, environ, cwd)

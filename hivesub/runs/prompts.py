@@ -25,17 +25,15 @@ def first_prompt(prompt: str, *, goal: str | None, turn: int, max_turns: int | N
     :raises UnicodeEncodeError: when the prompt or goal holds lone surrogates; callers refuse such text before.
     """
     if goal is None or max_turns is None:
-        return prompt.encode()
-    return "\n".join(
-        [
-            prompt,
-            "\n---",
-            f"This session works toward a goal. Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
-            _quoted(goal),
-            *_how_to_signal(report_file),
-            "",
-        ]
-    ).encode()
+        return _bytes(prompt)
+    return _bytes(
+        prompt,
+        "\n---",
+        f"This session works toward a goal. Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
+        _quoted(goal),
+        *_how_to_signal(report_file),
+        "",
+    )
 
 
 def next_prompt(
@@ -55,16 +53,19 @@ def next_prompt(
     before = f"Your last turn was cut off ({cut}): look at what is not done" if cut else _UNSIGNALLED
     if failed_check is not None:
         before = "The goal is not reached yet"
-    return "\n".join(
-        [
-            f"{before}, {'and' if cut else 'so'} go on toward the goal. "
-            f"Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
-            *_checked(failed_check),
-            _quoted(goal),
-            *_how_to_signal(report_file),
-            "",
-        ]
-    ).encode()
+    return _bytes(
+        f"{before}, {'and' if cut else 'so'} go on toward the goal. "
+        f"Turn {turn} of {max_turns}.{_last(turn, max_turns)}",
+        *_checked(failed_check),
+        _quoted(goal),
+        *_how_to_signal(report_file),
+        "",
+    )
+
+
+def _bytes(*lines: str) -> bytes:
+    """The lines as UTF-8; a path that is none goes to claude as it is on the disk."""
+    return "\n".join(lines).encode("utf-8", "surrogateescape")
 
 
 def _checked(check: CheckEnd | None) -> list[str]:

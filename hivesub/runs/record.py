@@ -9,7 +9,7 @@ from twisted.logger import Logger
 
 from hivesub.records import Control
 from hivesub.turns.events import MARGIN, TEXT_LIMIT
-from hivesub.wording import internal_error, rfc3339
+from hivesub.wording import internal_error, rfc3339, valid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,19 +42,19 @@ def record(
         run.read_init(turn.init)
     made = _without_texts(run)
     # Both follow what the child said of itself, so that they are its words like any other.
-    made["session_id"] = None if run.session_id is None else identifier(run.session_id)
-    made["dir"] = identifier(str(run.dir))
+    made["session_id"] = None if run.session_id is None else valid_text(identifier(run.session_id))
+    made["dir"] = valid_text(identifier(str(run.dir)))  # its name may be no UTF-8
     made["goal"] = _cut(run.goal, goal_limit)
     made["last_event_age_s"] = _age(run, seconds)
     if run.last_turn is not None and made["last_turn"] is not None:
         made["last_turn"]["detail"] = run.last_turn.detail
     if reason is not None and made["stop_reason"] is not None:
-        made["stop_reason"]["message"] = redact(reason.message)
+        made["stop_reason"]["message"] = valid_text(redact(reason.message))
     made["signals"] = [
         {"kind": signal.kind, "message": signal.message, "at": rfc3339(signal.at)} for signal in run.signals
     ]
-    made["report_file"] = None if run.report_file is None else identifier(run.report_file)
-    made["report_error"] = run.report_error
+    made["report_file"] = None if run.report_file is None else valid_text(identifier(run.report_file))
+    made["report_error"] = None if run.report_error is None else valid_text(run.report_error)
     made["missing_tools"] = list(run.missing_tools)
     if turn is not None and turn.control is not Control.UNKNOWN:
         made["control"] = turn.control

@@ -26,6 +26,7 @@ from hivesub.records import (
     Usage,
 )
 from hivesub.runs.history import History
+from hivesub.wording import valid_text
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -149,7 +150,8 @@ class Run:
         if init is None:
             return
         self.session_id = init.session_id or self.session_id
-        if init.cwd and init.cwd != str(self.dir):  # the same `Path` is most runs', and a thousand are remembered
+        # The same `Path` is most runs', and a thousand are remembered. A name that is no UTF-8 cannot be told in JSON.
+        if init.cwd and valid_text(init.cwd) != valid_text(str(self.dir)):
             self.dir = Path(init.cwd)
         self.missing_tools = tuple(tool for tool in self.tools if tool not in init.tools)
 

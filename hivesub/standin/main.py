@@ -67,6 +67,8 @@ def _run(argv: list[str]) -> int:
         return 0
     _check(given)
     cwd = os.path.realpath(os.getcwd())
+    if seen_as(cwd) != cwd:
+        raise Refused(f'Error: Can\'t access working directory {seen_as(cwd)}: Path "{seen_as(cwd)}" does not exist')
     servers = _servers(given)
     prompt = _prompt(given)
     try:
@@ -103,7 +105,7 @@ def _servers(given: Arguments) -> list[Server]:
     """The servers of every `--mcp-config`, not connected yet."""
     found: dict[str, Server] = {}
     for config in given.values.get("--mcp-config", []):
-        text = config
+        text, config = config, seen_as(config)
         if not config.lstrip().startswith("{"):
             try:
                 with open(config, encoding="utf-8") as file:
@@ -118,6 +120,11 @@ def _servers(given: Arguments) -> list[Server]:
             raise Refused("Error: Invalid MCP configuration:\nMCP config is not a valid JSON") from None
         found.update({name: Server(name, entry) for name, entry in entries.items()})
     return list(found.values())
+
+
+def seen_as(path: str) -> str:
+    """A path as claude sees it: as UTF-8, with what is none replaced."""
+    return os.fsencode(path).decode("utf-8", "replace")
 
 
 def _prompt(given: Arguments) -> str:

@@ -92,9 +92,14 @@ class LogStream(io.TextIOBase):
 
 
 def unblocked(stream: TextIO) -> TextIO:
-    """A stream in place of one whose writes could block; a file's do not, and it is given back as it is."""
+    """A stream in place of one whose writes could block; a file's do not, and it is given back itself.
+
+    Either takes any text: what its encoding cannot carry, such as a path that is no UTF-8, is escaped.
+    """
     try:
         if stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
             return stream
         stream.flush()
         return cast(TextIO, LogStream(stream.fileno()))

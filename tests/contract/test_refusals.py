@@ -35,6 +35,20 @@ def test_a_missing_config_file_is_refused(claude: Claude) -> None:
     assert_refused(ran, "Error: Invalid MCP configuration:\nMCP config file not found: /nonexistent/mcp.json")
 
 
+def test_a_directory_whose_name_is_no_utf_8_is_one_that_does_not_exist(claude: Claude) -> None:
+    place = claude.project / os.fsdecode(b"b\xe9d")
+    place.mkdir()
+    ran = claude.run(says("x"), cwd=place)
+    assert_refused(ran, f"Error: Can't access working directory {claude.project}/b\ufffdd: ")
+
+
+def test_a_config_file_whose_name_is_no_utf_8_is_one_that_does_not_exist(claude: Claude, tmp_path: Path) -> None:
+    config = tmp_path / os.fsdecode(b"b\xe9d.json")
+    config.write_text('{"mcpServers": {}}')
+    ran = claude.run(says("x"), config=str(config))
+    assert_refused(ran, f"Error: Invalid MCP configuration:\nMCP config file not found: {tmp_path}/b\ufffdd.json")
+
+
 def test_a_config_file_that_is_no_json_is_refused(claude: Claude, tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{broken")
     ran = claude.run(says("x"), config=str(tmp_path / "broken.json"))

@@ -176,6 +176,13 @@ class ListenTests(SettingsTestCase):
             settings = self.read({"listen": listen, "public-url": "https://h", "auth-token-file": "token"})
             self.assertEqual(settings.public_url, "https://h")
 
+    def test_a_directory_that_is_no_utf_8_is_a_warning_and_for_claudes_config_an_error(self) -> None:
+        odd = self.here / os.fsdecode(b"b\xe9d")
+        odd.mkdir()
+        (warning,) = self.read({"dir": str(odd)}).warnings
+        self.assertIn(f"--dir: {self.here}/b\ufffdd is no UTF-8", warning)
+        self.assertIn(f"--runtime-dir: {self.here}/b\ufffdd is no UTF-8", self.refused({"runtime-dir": str(odd)}))
+
     def test_plain_tcp_and_a_supervisors_socket_take_none(self) -> None:
         for listen in ("tcp:8080:interface=127.0.0.1", "tcp6:8080:interface=\\:\\:1", "systemd:domain=INET:index=0"):
             self.assertIsNone(self.read({"listen": listen}).public_url)

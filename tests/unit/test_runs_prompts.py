@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.runs.prompts import SIGNAL_TOOLS, first_prompt, next_prompt
@@ -79,3 +81,10 @@ class GoalTests(SynchronousTestCase):
     def test_our_own_words_are_short(self) -> None:
         self.assertLess(len(first("", goal="", report="/r.md")), 900)
         self.assertLess(len(following(goal="", report="/r.md")), 900)
+
+    def test_a_report_path_that_is_no_utf_8_goes_as_it_is_on_the_disk(self) -> None:
+        path = os.fsdecode(b"/w/b\xe9d/report.md")
+        first = first_prompt("x", goal="win", turn=1, max_turns=2, report_file=path)
+        later = next_prompt(goal="win", turn=2, max_turns=2, report_file=path)
+        for written in (first, later):
+            self.assertIn(b"/w/b\xe9d/report.md;", written)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,8 @@ class WhatIsRemembered(SynchronousTestCase):
         shared = Path("/srv/work")
         self.assertIs(after(run_of(dir=shared), init=init(cwd="/srv/work")).dir, shared)
         self.assertEqual(after(run_of(dir=shared), init=init(cwd="/srv/else")).dir, Path("/srv/else"))
+
+    def test_a_directory_that_no_json_can_name_stays_what_it_is(self) -> None:
+        place = Path(os.fsdecode(b"/srv/b\xe9d"))
+        for cwd in ("/srv/b\ufffdd", str(place)):
+            self.assertIs(after(run_of(dir=place), init=init(cwd=cwd)).dir, place)

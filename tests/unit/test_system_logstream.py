@@ -102,6 +102,12 @@ class InPlaceOf(SynchronousTestCase):
         memory = io.StringIO()
         self.assertIs(unblocked(memory), memory)
 
+    def test_a_file_takes_any_text_from_then_on(self) -> None:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="strict") as file:
+            unblocked(file).write("/srv/b\udce9d\n")
+            file.seek(0)
+            self.assertEqual(file.read(), "/srv/b\\udce9d\n")
+
     def test_a_pipe_is_replaced(self) -> None:
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
