@@ -13,6 +13,10 @@ class BadRequest(HivesubError):
     """Raised when a field of a call cannot be used; the text names the field. Nothing has changed."""
 
 
+class Unanswered(HivesubError):
+    """Raised when a file system does not answer in time; the text names what was to be looked at on it."""
+
+
 class UnknownName(HivesubError):
     """Raised when no subagent bears the name; the text lists the known names."""
 

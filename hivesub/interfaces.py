@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     )
     from hivesub.shapes import OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, TaskState, Todo
 
+    Signalled = Callable[[SignalKind, str, str | None], Deferred[str]]
+    """Takes (kind, message, report_file) of a signal; fires with the note for its answer."""
+
 # What `web` puts into the ASGI scope of a request for `tools`, which find it as `ctx.request.scope`.
 TARGET_KEY = "hivesub.target"
 """The `ISignalTarget` that the token of a signal URL stands for."""
@@ -78,7 +81,7 @@ class ITurn(Interface):
 class ITurnSpawner(Interface):
     """Starts turns."""
 
-    def spawn(spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
+    def spawn(spec: TurnSpec, signalled: Signalled) -> Deferred[ITurn]:
         """Start one claude process.
 
         :param signalled: called with (kind, message, report_file) for each signal that came by this turn's URL; gives
@@ -135,8 +138,11 @@ class ISignalTarget(Interface):
     def request_ended() -> None:
         """Note that the answer to such a request was given, or its client is gone."""
 
-    def signal(kind: SignalKind, message: str, report_file: str | None) -> str:
-        """Record a claim by the subagent; gives the note for the answer."""
+    def signal(kind: SignalKind, message: str, report_file: str | None) -> Deferred[str]:
+        """Record a claim by the subagent, at once.
+
+        :returns: fires with the note for the answer, once the path has been looked at.
+        """
 
 
 class ITokens(Interface):

@@ -24,6 +24,7 @@ from hivesub.runs.signals import Tokens
 from hivesub.runs.views import OperatorView
 from hivesub.system.appendfile import DaemonThreads
 from hivesub.system.descriptors import descriptor_limit
+from hivesub.system.lookups import Lookups
 from hivesub.system.resolver import ThreadResolver
 from hivesub.todos.heard import Heard
 from hivesub.todos.outbox import Outbox
@@ -106,6 +107,8 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     address = Address(settings.public_url)
     tokens = Tokens(redactor)
     threads = DaemonThreads(reactor)
+    # In threads of their own: as many as hang there leave those for todos and reports alone.
+    look = Lookups(DaemonThreads(reactor), reactor)
     descriptors = descriptor_limit()
     descriptors.lift()
     claude = Claude(
@@ -154,6 +157,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         signal_url=lambda token: f"{address.base_url}/signal/mcp/{token}",
         new_mark=lambda: f"{state_mark}-{secrets.token_hex(8)}",
         spawned=descriptors.give_back,
+        look=look,
     )
     announcer = Announcer(
         report=ReportFile(clock=reactor, in_thread=threads),
@@ -173,6 +177,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         max_running=settings.max_running,
         config_dir=config_dir(settings.environ),
         new_session_id=_new_uuid,
+        look=look,
         new_task_id=lambda: secrets.token_urlsafe(24),
         checks=Checks(
             reactor,

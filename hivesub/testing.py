@@ -22,10 +22,11 @@ from hivesub.interfaces import ITurn, ITurnSpawner
 from hivesub.records import Control, TurnEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from twisted.internet.interfaces import IProcessProtocol
 
+    from hivesub.interfaces import Signalled
     from hivesub.records import Init, Result, Retrying, SignalKind, TurnSpec
 
 
@@ -198,9 +199,9 @@ class FakeKin:
 class FakeTurn:
     """A turn that a test ends. `stopped`: the reasons that `stop` was called with."""
 
-    def __init__(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str], pid: int) -> None:
+    def __init__(self, spec: TurnSpec, signalled: Signalled, pid: int) -> None:
         self.spec = spec
-        self.signalled = signalled
+        self._signalled = signalled
         self.mark = f"mark-{pid}"
         self.pid: int | None = pid
         self.last_event_at: float | None = 0.0
@@ -216,6 +217,14 @@ class FakeTurn:
         self._ended: TurnEnd | None = None
         self._under_way: list[Deferred[None]] = []
         self._end: list[Deferred[TurnEnd]] = []
+
+    def signalled(self, kind: SignalKind, message: str, report_file: str | None) -> str:
+        """A signal came; the note of its answer, or "" where that is still to come."""
+        notes: list[Any] = []
+        self._signalled(kind, message, report_file).addBoth(notes.append)
+        if notes and isinstance(notes[0], Failure):
+            notes[0].raiseException()
+        return str(notes[0]) if notes else ""
 
     def begin(self, init: Init) -> None:
         """An `init` event came."""
@@ -270,7 +279,7 @@ class FakeTurnSpawner:
         self.hold = False
         self._held: list[tuple[Deferred[ITurn], FakeTurn]] = []
 
-    def spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
+    def spawn(self, spec: TurnSpec, signalled: Signalled) -> Deferred[ITurn]:
         error, self.error = self.error, None
         if error is not None:
             return fail(error)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hivesub.runs.machine import Limits
     from hivesub.runs.run import Run
     from hivesub.runs.tally import Tally
+    from hivesub.system.lookups import Look
 
 HOLD_S = 5.0
 """Seconds that `continue` waits for a child that neither begins nor exits."""
@@ -46,6 +47,7 @@ class ActiveRun:
     `withdrawn`: the run never got under way, and its name is as it was before.
 
     :param redact: replaces the daemon's secrets in what a subagent says.
+    :param look: looks at the paths that it names.
     :param finished: called once with this object, when the run is over, before anybody who waits for it.
     """
 
@@ -60,6 +62,7 @@ class ActiveRun:
         redact: Callable[[str], str],
         limits: Limits,
         checks: IChecks,
+        look: Look,
         finished: Callable[[ActiveRun], None],
         tally: Tally,
     ) -> None:
@@ -82,6 +85,7 @@ class ActiveRun:
             redact=redact,
             limits=limits,
             checks=checks,
+            look=look,
             began=self._launched.fire,
             finished=self._finish,
             tally=tally,

@@ -24,10 +24,11 @@ from hivesub.errors import (
 from hivesub.interfaces import IFleet
 from hivesub.records import Outcome, TodoState
 from hivesub.runs.active import ActiveRun, stop_all
-from hivesub.runs.plan import check_session_free, continue_error, is_miss, plan_continue, plan_start
+from hivesub.runs.plan import check_session_free, continue_error, find_dir, is_miss, plan_continue, plan_start
 from hivesub.runs.requestkeys import RequestKeys, check_same, digest_of
 from hivesub.runs.roster import REMEMBERED, KeptCall, Roster
 from hivesub.runs.views import Views
+from hivesub.system.lookups import at_once
 from hivesub.todos.todo import announcement
 from hivesub.waiters import Waiters
 from hivesub.wording import rfc3339
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from hivesub.runs.roster import Subagent
     from hivesub.runs.run import Run
     from hivesub.shapes import Beside, Record, RunAnswer, StatusAnswer, TaskState
+    from hivesub.system.lookups import Look
 
 INTERRUPTED = "interrupted by the agent"
 INTERRUPT_S = 9.5
@@ -63,6 +65,7 @@ class Fleet:
     :param limits: how usage limits are waited out.
     :param checks: the operator's.
     :param heard: where it is kept of which ends the agent has heard.
+    :param look: looks at the paths that an agent or a subagent names.
     """
 
     log = Logger()
@@ -84,6 +87,7 @@ class Fleet:
         heard: IHeard,
         limits: Limits,
         checks: IChecks,
+        look: Look = at_once,
     ) -> None:
         self._source = source
         self._clock = clock
@@ -102,6 +106,7 @@ class Fleet:
         self._heard = heard
         self._limits = limits
         self._checks = checks
+        self._look = look
         self._tasks: dict[str, Run] = {}
         self._roster = Roster()
         self._active: dict[str, ActiveRun] = {}
@@ -124,10 +129,20 @@ class Fleet:
     def interrupt(self, name: str) -> Deferred[RunAnswer]:
         return Deferred.fromCoroutine(self._interrupt(name))
 
+    async def _find_dir(self, request: RunRequest) -> Path | None:
+        """The directory that a call names. Before all else, as others may be admitted meanwhile."""
+        if request.dir is None:
+            return None
+        found: Path = await self._look(f"dir: {request.dir!r}", find_dir, request.dir)
+        return found
+
     async def _start(self, request: StartRequest) -> RunAnswer:
+        self._admit(request.name)
+        found = await self._find_dir(request)
         self._admit(request.name)
         run = plan_start(
             request,
+            found,
             default_dir=self._default_dir,
             tools=self._tools,
             checks=self._checks.names,
@@ -146,9 +161,12 @@ class Fleet:
     async def _continue(self, request: ContinueRequest) -> RunAnswer:
         called_at = self._clock.seconds()
         self._admit(request.name)
+        found = await self._find_dir(request)
+        self._admit(request.name)
         earlier = self._continued_from(self._last(request.name))
         run = plan_continue(
             request,
+            found,
             earlier,
             default_dir=self._default_dir,
             tools=self._tools,
@@ -339,6 +357,7 @@ class Fleet:
             redact=self._redact,
             limits=self._limits,
             checks=self._checks,
+            look=self._look,
             finished=partial(self._finished, earlier),
             tally=self._tally,
         )

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from hivesub.interfaces import IChecks, ITurnSpawner
     from hivesub.records import SignalKind
     from hivesub.runs.run import Run
+    from hivesub.system.lookups import Look
 
 LEAST_BUDGET_USD = 0.000001
 """What a turn is given when nothing is left: claude refuses a budget of 0."""
@@ -100,8 +101,8 @@ class Limits:
 class Core:
     """What the machine works on and with.
 
-    `redact`: replaces the daemon's secrets in what a subagent says. `began`: called when a process exists. `finished`:
-    called once, when the run is over; it raises nothing.
+    `redact`: replaces the daemon's secrets in what a subagent says. `look`: looks at the paths that it names.
+    `began`: called when a process exists. `finished`: called once, when the run is over; it raises nothing.
     `ending`: the wait for the end of the turn in flight. `abandoned`: why that is not waited for.
     """
 
@@ -111,6 +112,7 @@ class Core:
     redact: Callable[[str], str]
     limits: Limits
     checks: IChecks
+    look: Look
     began: Callable[[], None]
     finished: Callable[[], None]
     spawning: Deferred[ITurn] | None = None
@@ -173,8 +175,10 @@ def _spawn(steps: Steps, core: Core) -> None:
     spawning.addErrback(lambda failure: _log.failure("a step of {name} failed", failure, name=core.run.name))
 
 
-def _claimed(core: Core, turn: int, kind: SignalKind, message: str, path: str | None) -> str:
-    return take_claim(core.run, turn, kind, message, path, redact=core.redact, at=core.now())
+def _claimed(core: Core, turn: int, kind: SignalKind, message: str, path: str | None) -> Deferred[str]:
+    return Deferred.fromCoroutine(
+        take_claim(core.run, turn, kind, message, path, redact=core.redact, look=core.look, at=core.now())
+    )
 
 
 def _attach(steps: Steps, core: Core, turn: ITurn) -> None:

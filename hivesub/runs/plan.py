@@ -1,7 +1,7 @@
 """From a call to the plan of its run: what is given, what carries over from the run before, what the daemon's own
 default is.
 
-Pure but for looking a directory up. What is refused here has changed nothing.
+Pure but for `find_dir`, which goes first. What is refused here has changed nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MISS = re.compile(r"No conversation found with session ID|does not match any se
 
 
 def find_dir(text: str) -> Path:
-    """The directory that a `dir` names.
+    """The directory that a `dir` names. Blocking.
 
     :raises BadRequest: when it is not absolute, not there, or no directory.
     """
@@ -63,6 +63,7 @@ def check_known(name: str | None, checks: tuple[str, ...], goal: str | None) -> 
 
 def plan_start(
     request: StartRequest,
+    found: Path | None,
     *,
     default_dir: Path,
     tools: tuple[str, ...],
@@ -70,9 +71,12 @@ def plan_start(
     session_id: str,
     now: datetime,
 ) -> Run:
-    """The run of a `start`: a new session."""
+    """The run of a `start`: a new session.
+
+    :param found: the directory that `dir` names, where it was given.
+    """
     check_known(request.check, checks, request.goal)
-    directory = find_dir(request.dir) if request.dir is not None else default_dir
+    directory = found or default_dir
     return Run(
         name=request.name,
         prompt=request.prompt,
@@ -90,6 +94,7 @@ def plan_start(
 
 def plan_continue(
     request: ContinueRequest,
+    found: Path | None,
     earlier: Run | None,
     *,
     default_dir: Path,
@@ -101,10 +106,7 @@ def plan_continue(
 
     A goal carries over unless it was reported reached; its budget of turns begins afresh, at the same size.
     """
-    if request.dir is not None:
-        directory = find_dir(request.dir)
-    else:
-        directory = earlier.dir if earlier is not None else default_dir
+    directory = found or (earlier.dir if earlier is not None else default_dir)
     goal = request.goal or None
     if request.goal is None and earlier is not None and keeps_goal(earlier.stop_reason):
         goal = earlier.goal

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from zope.interface import implementer
 
-from hivesub.errors import BadRequest
+from hivesub.errors import BadRequest, Unanswered
 from hivesub.interfaces import ISignalTarget, ITokens
 from hivesub.runs.report import check_within
+from hivesub.runs.run import MAX_MESSAGE
 from hivesub.wording import visible
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from hivesub.records import SignalKind
     from hivesub.runs.run import Run
+    from hivesub.system.lookups import Look
 
 TOKEN_BYTES = 32
 """256 random bits."""
@@ -69,7 +71,7 @@ class Tokens:
             self._redactor.forget_token(token)
 
 
-def take_claim(
+async def take_claim(
     run: Run,
     turn: int,
     kind: SignalKind,
@@ -77,17 +79,21 @@ def take_claim(
     path: str | None,
     *,
     redact: Callable[[str], str],
+    look: Look,
     at: datetime,
 ) -> str:
-    """Keep a claim of the nth turn.
+    """Keep a claim of the nth turn: at once, whatever becomes of the path that it names.
 
     :returns: the note for the answer.
     :raises BadRequest: when that turn has ended.
     """
-    if run.over or run.turn_number != turn:
+    if _ended(run, turn):
         raise BadRequest("this turn has ended: nothing was recorded")
-    run.claim(kind, redact(message), at)
+    message = redact(message)
+    run.claim(kind, message, at)
     note = "Recorded as your claim. No further turn follows this one: end it now."
+    if len(message) > MAX_MESSAGE:
+        note += f" Of your message the first {MAX_MESSAGE:,} characters were kept."
     if path is None:
         return note
     if run.report_file is not None and run.report_within is None:
@@ -96,10 +102,21 @@ def take_claim(
         run.report_error = "the path that the subagent named holds control characters: dropped"
         return f"{note} The report_file was dropped: it holds control characters."
     run.read_init(run.turn.init if run.turn is not None else None)  # the directory is the one that it is in
-    inside = check_within(path, run.dir)
+    directory = str(run.dir)
+    where = redact(directory)
+    try:
+        inside = await look("the path that the subagent named", check_within, path, directory)
+    except Unanswered as error:
+        run.report_error = f"{error}: dropped"
+        return f"{note} The report_file was dropped: its file system does not answer."
+    if _ended(run, turn):
+        return f"{note} The report_file was dropped: this turn has ended meanwhile."
     if inside is None:
-        where = redact(str(run.dir))
         run.report_error = f"the path that the subagent named is not inside {where}: dropped"
         return f"{note} The report_file was dropped: it is not inside {where}."
-    run.report_file, run.report_within = inside, str(run.dir)
+    run.report_file, run.report_within = inside, directory
     return note
+
+
+def _ended(run: Run, turn: int) -> bool:
+    return run.over or run.turn_number != turn

@@ -16,7 +16,7 @@ from hivesub.interfaces import TARGET_KEY, ISignalTarget
 from hivesub.records import CONTROL_SERVER, SignalKind
 from hivesub.shapes import SignalAnswer
 from hivesub.tools.arguments import GoalReachedArguments, NeedHelpArguments
-from hivesub.tools.toolbox import Answer, Tool, tool_server
+from hivesub.tools.toolbox import Answer, Tool, settled, tool_server
 from hivesub.wording import valid_text
 
 TITLE = "Report to the agent that started you"
@@ -84,6 +84,6 @@ async def _recorded(
     request: Any = ctx.request
     target: ISignalTarget = request.scope[TARGET_KEY]
     path = report_file if report_file and report_file.strip() else None
-    note = target.signal(kind, message, path)
+    note = await settled(target.signal(kind, message, path))
     record: SignalAnswer = {"recorded": True, "note": note}
     return Answer(f"{kind.value} recorded. {note}".strip(), record)

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
-from hivesub.errors import SpawnError
+from hivesub.errors import SpawnError, Unanswered
 from hivesub.interfaces import ISignalTarget, ITurnSpawner
+from hivesub.system.lookups import at_once
 from hivesub.turns.command import child_environment, claude_argv, wrapped_argv
 from hivesub.turns.ladder import Ladder
 from hivesub.turns.leftovers import end_leftovers
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IReactorProcess, IReactorTime
 
-    from hivesub.interfaces import IRedactor, ITokens, ITurn
+    from hivesub.interfaces import IRedactor, ITokens, ITurn, Signalled
     from hivesub.records import SignalKind, TurnSpec
+    from hivesub.system.lookups import Look
     from hivesub.turns.command import Wrappers
     from hivesub.turns.ladder import SignalsKin
     from hivesub.turns.program import Claude
@@ -45,7 +47,7 @@ class _Target:
 
     turn: Turn
 
-    def __init__(self, signalled: Callable[[SignalKind, str, str | None], str], used: Callable[[], None]) -> None:
+    def __init__(self, signalled: Signalled, used: Callable[[], None]) -> None:
         self._signalled = signalled
         self._used = used
 
@@ -56,7 +58,7 @@ class _Target:
     def request_ended(self) -> None:
         self.turn.request_ended()
 
-    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> str:
+    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> Deferred[str]:
         return self._signalled(kind, message, report_file)
 
 
@@ -67,6 +69,7 @@ class TurnSpawner:
     :param servers: gives the operator's servers as they are now.
     :param signal_url: gives the URL of the signal route for a token, as a subagent reaches it.
     :param new_mark: gives a fresh value for `HIVESUB_TURN`.
+    :param look: looks at the directory of a turn.
     :param spawned: called with the id of each process that was made.
     :param config_dir: the directory of the per-session MCP config files.
     :param make_kin: gives, for a child's id and mark, what reaches it and all that it started with a signal.
@@ -92,6 +95,7 @@ class TurnSpawner:
         make_kin: Callable[[int, str], SignalsKin] = Kin,
         marked: Callable[[str], set[int]] = marked,
         spawned: Callable[[int], None] = lambda pid: None,
+        look: Look = at_once,
     ) -> None:
         self._reactor = reactor
         self._clock = clock
@@ -109,8 +113,9 @@ class TurnSpawner:
         self._make_kin = make_kin
         self._marked = marked
         self._spawned = spawned
+        self._look = look
 
-    def spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> Deferred[ITurn]:
+    def spawn(self, spec: TurnSpec, signalled: Signalled) -> Deferred[ITurn]:
         return Deferred.fromCoroutine(self._spawn(spec, signalled))
 
     def end_left(self, run_mark: str) -> Deferred[int]:
@@ -118,11 +123,15 @@ class TurnSpawner:
             [run_mark], clock=self._clock, marked=self._marked, whose="the turns of an interrupted run"
         )
 
-    async def _spawn(self, spec: TurnSpec, signalled: Callable[[SignalKind, str, str | None], str]) -> ITurn:
+    async def _spawn(self, spec: TurnSpec, signalled: Signalled) -> ITurn:
         program = await self._claude.program()
-        if not os.path.isdir(spec.dir):
-            # The directory may be what a child named as its own.
-            where = self._redactor.redact_identifier(str(spec.dir))
+        # The directory may be what a child named as its own.
+        where = self._redactor.redact_identifier(str(spec.dir))
+        try:
+            there = await self._look(f"the directory {where}", os.path.isdir, spec.dir)
+        except Unanswered as error:
+            raise SpawnError(str(error)) from None
+        if not there:
             raise SpawnError(f"the directory {where} is not there (any more): pass a `dir` that exists")
         mark = self._new_mark() if spec.run_mark is None else f"{spec.run_mark}.{secrets.token_hex(8)}"
         target = _Target(signalled, lambda: remove_config(config))

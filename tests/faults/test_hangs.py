@@ -11,12 +11,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from twisted.internet import reactor
 from twisted.internet.threads import deferToThread
 
 from hivesub.standin import write_wrapper
 from tests.faults.hooked import hooked
-from tests.faults.world import BOUND_S, Table, answered, stopped, until
+from tests.faults.world import BOUND_S, Table, answered, prompt, quoted, stopped, until, watched
+from tests.support.agent import ToolError
 from tests.support.daemon import DOWN_S, Daemon
 
 HANGS_S = 120
@@ -82,3 +84,31 @@ async def test_name_servers_that_do_not_answer_do_not_hold_up_the_stop(tmp_path:
 
 
 assert HANGS_S > BOUND_S
+
+
+async def test_a_mount_that_hangs_holds_up_only_what_names_it_and_in_bounded_time(tmp_path: Path, table: Table) -> None:
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    with hooked(tmp_path / "own") as daemon:
+        own = daemon.world
+        go = own.dir / "go"
+        await own.start(
+            "inside", f"wait-for {quoted(go)}", "need_help report_file=out.md which?", dir=str(mount), goal="be done"
+        )
+        daemon.set("mount", str(mount))
+        async with watched(own):
+            # What `watched` asks for meanwhile is answered all along.
+            for tool in ("start", "continue"):
+                with pytest.raises(ToolError, match=f"^{tool} error: dir: '{mount}': its file system has not answered"):
+                    await own.agent.call(tool, name="late", prompt=prompt("text x"), dir=str(mount))
+            go.touch()
+            record = await own.agent.ended("inside")
+            assert (record["state"], record["stop_reason"]["kind"]) == ("blocked", "need_help"), record
+            assert [(one["kind"], one["message"]) for one in record["signals"]] == [("need_help", "which?")]
+            assert record["report_file"] is None
+            assert "its file system has not answered" in record["report_error"]
+            with pytest.raises(ToolError, match=r"continue error: .* has not answered"):
+                await own.agent.call("continue", name="inside", prompt=prompt("text x"))
+            await own.all_goes_on()
+        assert await stopped(own.daemon).addTimeout(DOWN_S, reactor) == 0
+    table.note("mount: no answer", 1, said=[f"{record['state']}, the path dropped", "the calls' errors"])

@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from twisted.internet import reactor
-from twisted.internet.defer import CancelledError, Deferred
+from twisted.internet.defer import CancelledError, Deferred, succeed
 from zope.interface import implementer
 
 from hivesub.interfaces import SENT_ARGUMENTS_KEY, STREAMED_KEY, TARGET_KEY, ISignalTarget, ITokens
@@ -47,9 +47,9 @@ class FakeTarget:
     def request_ended(self) -> None:
         self.told.append("ended")
 
-    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> str:
+    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> Deferred[str]:
         self.told.append(f"{kind.value}: {message}")
-        return "noted"
+        return succeed("noted")
 
 
 @implementer(ITokens)
@@ -127,7 +127,7 @@ class Daemon:
         request: Any = ctx.request
         self.scopes.append(request.scope)
         target: ISignalTarget = request.scope[TARGET_KEY]
-        return _text(target.signal(SignalKind.GOAL_REACHED, "done", None))
+        return _text(await target.signal(SignalKind.GOAL_REACHED, "done", None))
 
 
 def _text(text: str) -> types.CallToolResult:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred, fail, succeed
 from zope.interface import implementer
 
 from hivesub.interfaces import TARGET_KEY, IFleet, ISignalTarget
@@ -125,11 +125,11 @@ class FakeTarget:
     def request_ended(self) -> None:
         raise AssertionError("the web face notes this, not the tools")
 
-    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> str:
+    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> Deferred[str]:
         if isinstance(self.note, Exception):
-            raise self.note
+            return fail(self.note)
         self.signals.append((kind, message, report_file))
-        return self.note
+        return succeed(self.note)
 
 
 def request_by(target: FakeTarget | None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from twisted.internet.defer import CancelledError, succeed
+from twisted.internet.defer import CancelledError, Deferred, succeed
 
 from hivesub.errors import (
     AlreadyRunning,
@@ -47,7 +47,7 @@ class TheHold(FleetCase):
         told = self.successResultOf(self.continuing())["subagent"]
         self.assertEqual((told["state"], told["session_id"], len(self.outbox.todos)), ("failed", session(3), 1))
 
-    def no_signal(self, kind: SignalKind, message: str, path: str | None) -> str:
+    def no_signal(self, kind: SignalKind, message: str, path: str | None) -> Deferred[str]:
         raise AssertionError("nothing is signalled here")
 
     def test_a_child_that_does_neither_is_reported_as_started_after_5_s_and_its_todo_tells_the_rest(self) -> None:

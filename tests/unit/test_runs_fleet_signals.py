@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from hivesub.errors import BadRequest
+from typing import Any
+
+from twisted.internet.defer import Deferred
+
+from hivesub.errors import AlreadyRunning, BadRequest, Unanswered
 from hivesub.records import Outcome, SignalKind
+from hivesub.system.lookups import BOUND_S, Lookups
 from tests.support.runfakes import SECRET, FleetCase, init
 
 REACHED, HELP = SignalKind.GOAL_REACHED, SignalKind.NEED_HELP
@@ -156,3 +161,66 @@ class ThePathThatASubagentNames(FleetCase):
         self.assertEqual(self.record()["report_file"], str(self.dir / "b.md"))
         self.end()
         self.assertEqual([entry[2] for entry in self.report.appended], [str(self.dir)] * 2)
+
+
+class APathOnAFileSystemThatHangs(FleetCase):
+    """`looks`: what is looked up, never answered until a test does."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.looks: list[Deferred[Any]] = []
+        self.hang()
+
+    def hang(self) -> None:
+        def in_thread(*call: object) -> Deferred[Any]:
+            self.looks.append(Deferred())
+            return self.looks[-1]
+
+        self.fleet._look = Lookups(in_thread, self.clock)
+
+    def test_a_claim_counts_at_once_and_its_path_is_dropped_in_time(self) -> None:
+        self.start()
+        self.assertEqual(self.turn.signalled(HELP, "which?", "out.md"), "")
+        self.assertEqual(self.record()["signals"][0]["message"], "which?")
+        self.clock.advance(BOUND_S + 0.1)
+        self.assertIn("its file system has not answered within 3 s", self.record()["report_error"])
+        self.end()
+        self.assertEqual((self.record()["state"], self.record()["report_file"]), ("blocked", None))
+
+    def test_an_answer_that_comes_after_the_turn_has_ended_changes_nothing(self) -> None:
+        self.start()
+        self.turn.signalled(HELP, "which?", "out.md")
+        self.end()
+        self.looks[0].callback(str(self.dir / "out.md"))
+        self.assertIsNone(self.record()["report_file"])
+
+    def test_a_dir_that_does_not_answer_is_that_calls_error_and_nothing_has_begun(self) -> None:
+        for call in (self.starting, self.continuing):
+            answer = call(dir="/mnt/dead")
+            self.assertNoResult(answer)
+            self.clock.advance(BOUND_S + 0.1)
+            self.assertIn("dir: '/mnt/dead': its file system", str(self.failureResultOf(answer, Unanswered).value))
+        self.assertEqual(self.source.turns, [])
+
+    def test_of_two_starts_that_wait_for_the_same_name_one_is_made(self) -> None:
+        first, second = self.starting(dir=str(self.dir)), self.starting(dir=str(self.dir))
+        for look in self.looks:
+            look.callback(self.dir)
+        self.assertEqual(self.successResultOf(first)["subagent"]["name"], "alpha")
+        self.failureResultOf(second, AlreadyRunning)
+        self.assertEqual(len(self.source.turns), 1)
+
+
+class LongMessages(FleetCase):
+    def test_the_answer_says_that_a_message_was_cut(self) -> None:
+        self.start(goal="win")
+        note = self.turn.signalled(REACHED, "m" * 150_000, None)
+        self.assertIn("Of your message the first 4,000 characters were kept.", note)
+        self.assertIn("[cut: 150000 characters]", self.record()["signals"][0]["message"])
+
+    def test_a_path_that_no_file_can_have_costs_no_claim(self) -> None:
+        for number, path in enumerate(("a\0b", "x" * 5000, "d/" * 3000, "5")):
+            self.start(f"n{number}", goal="win")
+            self.turn.signalled(HELP, "which?", path)
+            self.end()
+            self.assertEqual(self.record(f"n{number}")["stop_reason"]["message"], "which?")

@@ -14,6 +14,7 @@ from hivesub.errors import SpawnError
 from hivesub.records import CheckOutcome, Control, Outcome, SignalKind, State, StopKind, TurnEnd, TurnSpec, UsageLimit
 from hivesub.runs.machine import LEAST_BUDGET_USD, Core, Limits, abandon, new_steps
 from hivesub.runs.run import Run
+from hivesub.system.lookups import at_once
 from hivesub.testing import FakeTurn, FakeTurnSpawner
 from tests.support.options import grouped
 from tests.support.runfakes import NOW, FakeCheck, FakeChecks, init, said, session, turn_end, used
@@ -46,6 +47,7 @@ class MachineCase(SynchronousTestCase):
             now=lambda: NOW + timedelta(seconds=self.clock.seconds()),
             redact=str,
             checks=self.checks,
+            look=at_once,
             limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
             began=self.count_began,
             finished=self.count_finished,

@@ -37,14 +37,18 @@ def earlier_run(kind: StopKind | None = StopKind.TURN_CAP, **fields: Any) -> Run
     return run
 
 
+def found(request: StartRequest | ContinueRequest) -> Path | None:
+    return None if request.dir is None else find_dir(request.dir)
+
+
 def continued(earlier: Run | None, **fields: Any) -> Run:
     request = ContinueRequest(name="alpha", prompt="go on", **grouped(fields))
-    return plan_continue(request, earlier, default_dir=HOME, tools=TOOLS, now=NOW)
+    return plan_continue(request, found(request), earlier, default_dir=HOME, tools=TOOLS, now=NOW)
 
 
 def started(**fields: Any) -> Run:
     request = StartRequest(name="alpha", prompt="p", **grouped(fields))
-    return plan_start(request, default_dir=HOME, tools=TOOLS, session_id=session(1), now=NOW)
+    return plan_start(request, found(request), default_dir=HOME, tools=TOOLS, session_id=session(1), now=NOW)
 
 
 class TheDirectory(SynchronousTestCase):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 from zope.interface.verify import verifyObject
@@ -22,7 +23,7 @@ class Target:
     def request_ended(self) -> None:
         raise NotImplementedError
 
-    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> str:
+    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> Deferred[str]:
         raise NotImplementedError
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from mcp_types import CallToolRequestParams
-from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
@@ -27,7 +27,7 @@ class SignalTests(SynchronousTestCase):
         assert entry is not None
         params = CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
         called: Any = entry.handler(request_by(target or self.target), params)
-        answer: dict[str, Any] = self.successResultOf(Deferred.fromCoroutine(called))
+        answer: dict[str, Any] = asyncio.run(called)
         return answer
 
     def test_the_fake_target_is_one(self) -> None:

@@ -102,7 +102,7 @@ class Spawning(SynchronousTestCase):
 
     def signalled(self, kind: SignalKind, message: str, report_file: str | None) -> str:
         self.signals.append((kind, message, report_file))
-        return "noted"
+        return succeed("noted")
 
     def spec(self, **changes: Any) -> TurnSpec:
         fields: dict[str, Any] = {
@@ -265,7 +265,7 @@ class Token(Spawning):
         self.spawned()
         target = self.tokens.resolve(self.minted[0])
         assert target is not None
-        self.assertEqual(target.signal(SignalKind.NEED_HELP, "stuck", None), "noted")
+        self.assertEqual(self.successResultOf(target.signal(SignalKind.NEED_HELP, "stuck", None)), "noted")
         self.assertEqual(self.signals, [(SignalKind.NEED_HELP, "stuck", None)])
 
     def test_a_request_that_was_resolved_before_the_exit_holds_the_turns_end(self) -> None:

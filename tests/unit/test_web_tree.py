@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
@@ -33,7 +34,7 @@ class FakeTarget:
     def request_ended(self) -> None:
         self.told.append("ended")
 
-    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> str:
+    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> Deferred[str]:
         raise AssertionError("nothing here gets as far as a tool")
 
 

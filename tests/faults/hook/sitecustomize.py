@@ -1,8 +1,8 @@
 """Faults from inside the daemon: python imports this before anything else where this folder is on `PYTHONPATH`.
 
 The folder that `FAULT_DIR` names holds what is to go wrong now: `spawn`, the name of an errno that every spawn fails
-with; `wall`, the seconds that the wall clock is off by; `resolver`, the seconds that each look-up of a host name takes.
-A file that is not there is a fault that is not.
+with; `wall`, the seconds that the wall clock is off by; `resolver`, the seconds that each look-up of a host name takes;
+`mount`, a path below which each look at a file takes two minutes. A file that is not there is a fault that is not.
 """
 
 import datetime
@@ -35,6 +35,16 @@ def _getaddrinfo(*args: object, **options: object) -> object:
     return _real_getaddrinfo(*args, **options)  # type: ignore[arg-type]
 
 
+def _hanging(real):  # type: ignore[no-untyped-def]
+    def look(path, *args, **options):  # type: ignore[no-untyped-def]
+        below = _said("mount")
+        if below and isinstance(path, (str, os.PathLike)) and os.fspath(path).startswith(below):
+            time.sleep(120)
+        return real(path, *args, **options)
+
+    return look
+
+
 def _time() -> float:
     return _real_time() + float(_said("wall") or 0)
 
@@ -48,5 +58,6 @@ class _Stepped(datetime.datetime):
 if _DIR:
     _real_spawn, os.posix_spawnp = os.posix_spawnp, _spawn  # type: ignore[assignment]
     _real_getaddrinfo, socket.getaddrinfo = socket.getaddrinfo, _getaddrinfo  # type: ignore[assignment]
+    os.stat, os.lstat, os.readlink, os.open = map(_hanging, (os.stat, os.lstat, os.readlink, os.open))
     _real_time, time.time = time.time, _time
     datetime.datetime = _Stepped  # type: ignore[misc]
