@@ -218,11 +218,15 @@ class TheCheck(SynchronousTestCase):
 
     def start(self, **fields: Any) -> Run:
         request = StartRequest(name="alpha", prompt="p", **fields)
-        return plan_start(request, default_dir=HOME, tools=TOOLS, checks=self.CHECKS, session_id=session(1), now=NOW)
+        return plan_start(
+            request, found(request), default_dir=HOME, tools=TOOLS, checks=self.CHECKS, session_id=session(1), now=NOW
+        )
 
     def resume(self, earlier: Run, **fields: Any) -> Run:
         request = ContinueRequest(name="alpha", prompt="go on", **fields)
-        return plan_continue(request, earlier, default_dir=HOME, tools=TOOLS, checks=self.CHECKS, now=NOW)
+        return plan_continue(
+            request, found(request), earlier, default_dir=HOME, tools=TOOLS, checks=self.CHECKS, now=NOW
+        )
 
     def test_one_that_is_known_goes_with_a_goal(self) -> None:
         self.assertEqual(self.start(goal="g", check="lint").check, "lint")
