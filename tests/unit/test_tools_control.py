@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from mcp_types import CallToolRequestParams
@@ -14,6 +15,8 @@ from hivesub.interfaces import ISignalTarget
 from hivesub.records import SignalKind
 from hivesub.tools.control import control_server
 from tests.support.toolfakes import FakeTarget, request_by
+
+BOUND_S = 10.0
 
 
 class SignalTests(SynchronousTestCase):
@@ -27,7 +30,8 @@ class SignalTests(SynchronousTestCase):
         assert entry is not None
         params = CallToolRequestParams(name=tool, arguments=arguments, _meta=meta)
         called: Any = entry.handler(request_by(target or self.target), params)
-        answer: dict[str, Any] = asyncio.run(called)
+        with ThreadPoolExecutor(1) as thread:  # in which no loop runs yet, whatever runs in this one
+            answer: dict[str, Any] = thread.submit(asyncio.run, called).result(BOUND_S)
         return answer
 
     def test_the_fake_target_is_one(self) -> None:
