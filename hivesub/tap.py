@@ -72,7 +72,7 @@ class Options(usage.Options):
     def parseOptions(self, options: Sequence[str] | None = None) -> None:
         """Parse, and check all that can be checked without listening.
 
-        Raises: SystemExit with one line on stderr and status 1; twistd itself would print all of its help before it.
+        :raises SystemExit: with one line on stderr and status 1; twistd itself would print all of its help before it.
         """
         try:
             if self._reactor is None:
@@ -82,7 +82,7 @@ class Options(usage.Options):
             raise SystemExit(f"hivesub: {error}") from None
 
     def postOptions(self) -> None:
-        """Raises: `usage.UsageError`, its text naming the option."""
+        """:raises usage.UsageError: its text names the option."""
         try:
             self.settings = read_settings(self, self._environ)
             self._check_endpoint()
@@ -105,7 +105,7 @@ def choose_reactor(modules: Mapping[str, ModuleType | object]) -> IDaemonReactor
     clock is a monotonic one from then on.
 
     `modules` is `sys.modules`, in which an installed reactor stands.
-    Raises: `usage.UsageError` where another one is installed.
+    :raises usage.UsageError: where another one is installed.
     """
     from twisted.internet import asyncioreactor
 
@@ -127,7 +127,7 @@ def choose_reactor(modules: Mapping[str, ModuleType | object]) -> IDaemonReactor
 def makeService(options: Options, reactor: IDaemonReactor | None = None) -> IService:
     """The daemon as a service; starting it opens the port, and SIGTERM ends the process with status 0.
 
-    Raises: SystemExit with one line, where what the options name cannot be used after all.
+    :raises SystemExit: with one line, where what the options name cannot be used after all.
     """
     if reactor is None:
         reactor = choose_reactor(sys.modules)

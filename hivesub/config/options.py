@@ -185,7 +185,7 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
     """Check every option and give the settings. Makes nothing: see `make_directories`.
 
     The command line wins over the environment. Relative paths are relative to `cwd`, by default the current directory.
-    Raises: OptionError for the first option that cannot be used.
+    :raises OptionError: for the first option that cannot be used.
     """
     source = _Source(options, environ)
     here = _current_directory() if cwd is None else cwd
@@ -278,7 +278,7 @@ def _default_dir(here: Path) -> Path:
 def make_directories(settings: Settings) -> None:
     """Make the runtime and the state directory, mode 0700, where they are not there yet.
 
-    Raises: OptionError where one cannot be made or is not this user's own.
+    :raises OptionError: where one cannot be made or is not this user's own.
     """
     for option, path in (("runtime-dir", settings.runtime_dir), ("state-dir", settings.state_dir)):
         try:

@@ -96,7 +96,10 @@ def read_command(text: str) -> tuple[str, ...]:
 
 
 def _web_url(text: str) -> SplitResult:
-    """An http or https URL with a host. Raises: ValueError, without the text: it may hold a password or a key."""
+    """An http or https URL with a host.
+
+    :raises ValueError: without the text, which may hold a password or a key.
+    """
     try:
         url = urlsplit(text)
         usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0

@@ -150,7 +150,7 @@ class Run:
         if init is None:
             return
         self.session_id = init.session_id or self.session_id
-        # The same `Path` is most runs', and a thousand are remembered. A name that is no UTF-8 cannot be told in JSON.
+        # The same `Path` is most runs', a thousand are remembered. A name that is no UTF-8 cannot be in JSON.
         if init.cwd and valid_text(init.cwd) != valid_text(str(self.dir)):
             self.dir = Path(init.cwd)
         self.missing_tools = tuple(tool for tool in self.tools if tool not in init.tools)

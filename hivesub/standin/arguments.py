@@ -70,7 +70,10 @@ class Arguments:
 
     @property
     def budget_usd(self) -> float | None:
-        """What this process may spend. Raises: Refused for what is no number above 0."""
+        """What this process may spend.
+
+        :raises Refused: for what is no number above 0.
+        """
         text = self.value("--max-budget-usd")
         if text is None:
             return None

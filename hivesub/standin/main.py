@@ -142,7 +142,10 @@ def _prompt(given: Arguments) -> str:
 
 
 def _session(given: Arguments, cwd: str) -> sessions.Session:
-    """The session of this process: resumed or new, titled as `--name` says. Raises: sessions.NotFound."""
+    """The session of this process: resumed or new, titled as `--name` says.
+
+    :raises sessions.NotFound: where there is none.
+    """
     wanted = given.value("--resume")
     if wanted is not None:
         session = sessions.resume(wanted, cwd)
@@ -214,7 +217,7 @@ def _prepare(play: Play, overrides: list[str]) -> None:
 
 
 def _wake_after_cut_task(play: Play) -> None:
-    """Where the last process was stopped with a background task, claude first tells of it with an empty result."""
+    """Where the last process was stopped with a background task, claude first reports it with an empty result."""
     task = play.session.task
     play.session.task = None
     if task is None:

@@ -199,7 +199,7 @@ if TYPE_CHECKING:
 
 
 def tool_result(call_id: str, words: str, *, is_error: bool = False) -> dict[str, Any]:
-    """The block that tells the model what a tool answered."""
+    """The block in which the model reads what a tool answered."""
     return {"type": "tool_result", "content": words, "is_error": is_error, "tool_use_id": call_id}
 
 

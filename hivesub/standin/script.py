@@ -32,7 +32,7 @@ class Planned(Exception):
 def directives(prompt: str) -> tuple[list[str], dict[str, list[str]]]:
     """The steps in a prompt: for this turn, and for later ones by their number as text.
 
-    Raises: Planned for a `turn` without a number.
+    :raises Planned: for a `turn` without a number.
     """
     now: list[str] = []
     later: dict[str, list[str]] = {}
@@ -58,7 +58,9 @@ def load(path: str, title: str | None) -> dict[str, Any]:
     """Read a script file: what it holds for a session of this title.
 
     Shape: `{"turns": [[step, …], …], "each": [step, …]}`, both optional; a bare list is the turns;
-    `{"sessions": {title: either}}` beside them is for one title. Raises: Planned.
+    `{"sessions": {title: either}}` beside them is for one title.
+
+    :raises Planned: for a file of another shape.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -73,7 +75,7 @@ def load(path: str, title: str | None) -> dict[str, Any]:
 def steps_for(session: Session, prompt: str) -> list[str]:
     """The steps of the turn that this prompt begins. Remembers in `session` what the prompt plans for later turns.
 
-    Raises: Planned.
+    :raises Planned: for steps that cannot be read.
     """
     now, later = directives(prompt)
     plan = session.plan

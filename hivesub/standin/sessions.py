@@ -81,7 +81,7 @@ def by_id(session_id: str) -> Session | None:
 def resume(wanted: str, project: str) -> Session:
     """The session that `--resume=<wanted>` means in `project`.
 
-    Raises: NotFound, also where two sessions bear the title.
+    :raises NotFound: also where two sessions bear the title.
     """
     if is_uuid(wanted):
         session = by_id(wanted)

@@ -65,7 +65,7 @@ def cost(play: Play, rest: str) -> None:
 
 
 def tokens(play: Play, rest: str) -> None:
-    """`tokens IN OUT`: the usage that the results tell."""
+    """`tokens IN OUT`: the usage that the results give."""
     taken, given = rest.split()
     play.tokens = (int(taken), int(given))
 

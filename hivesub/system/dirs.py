@@ -44,7 +44,7 @@ def make_private_dir(path: Path) -> Path:
 
     Gives `path`, mode 0700; missing parents are made too, with the usual mode. Nothing is done to a directory that was
     there before: closing one to others that they use (`/tmp`, a home) would be worse than refusing it.
-    Raises: ValueError, saying why, where it is a symlink or a file, somebody else's, open to others or cannot be made.
+    :raises ValueError: saying why, where it is a symlink or a file, somebody else's, open to others or cannot be made.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
