@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
-from hivesub.errors import HivesubError
 from hivesub.runs.machine import Core, abandon, new_steps
 from hivesub.waiters import Waiters
 
@@ -43,8 +42,8 @@ _log = Logger()
 class ActiveRun:
     """A run that is going on.
 
-    `held`: a `continue` waits for its turn to be under way, so that an exit before is its answer and not a run's end.
-    `withdrawn`: the run never got under way, and its name is as it was before.
+    `awaited`: how many calls wait for it to be under way: they hear of what keeps it from that by their own error.
+    `withdrawn`: the run never came about, and its name is as it was before.
 
     :param redact: replaces the daemon's secrets in what a subagent says.
     :param look: looks at the paths that it names.
@@ -55,7 +54,6 @@ class ActiveRun:
         self,
         run: Run,
         *,
-        held: bool,
         source: ITurnSpawner,
         clock: IReactorTime,
         now: Callable[[], datetime],
@@ -67,7 +65,8 @@ class ActiveRun:
         tally: Tally,
     ) -> None:
         self.run = run
-        self.held = held
+        self.begun = False
+        self.awaited = 0
         self.withdrawn = False
         self._source = source
         self._clock = clock
@@ -104,20 +103,18 @@ class ActiveRun:
 
     async def launch(self) -> None:
         """Begin the run, and wait as `launched` does."""
+        self.begun = True
         began_at = self._clock.seconds()
-        launched = Deferred.fromCoroutine(self.launched())
+        launched = self._launched.wait()
         self._steps.begin()
         await launched
-        self._tally.spawn.observe(self._clock.seconds() - began_at)
+        if self.run.turn is not None or self.run.last_turn is not None:
+            self._tally.spawn.observe(self._clock.seconds() - began_at)
 
     async def launched(self) -> None:
-        """Wait until the process exists.
-
-        :raises HivesubError: when none could be made.
-        """
-        await self._launched.wait()
-        if self.withdrawn and self.run.last_turn is None:
-            raise self.run.error or HivesubError("the run was stopped before it had a process")
+        """Wait until the process exists, or the run is over without one."""
+        if self.run.turn is None and not self.run.over:
+            await self._launched.wait()
 
     async def under_way(self) -> None:
         """Wait for `init`, for the exit, or for `HOLD_S`, whichever comes first."""

@@ -14,17 +14,15 @@ from zope.interface import implementer
 
 from hivesub.errors import (
     AlreadyRunning,
-    ContinueFailed,
-    HivesubError,
     NotRunning,
     StillRunning,
     Stopping,
     TooManyRunning,
 )
 from hivesub.interfaces import IFleet
-from hivesub.records import Outcome, TodoState
+from hivesub.records import State, TodoState
 from hivesub.runs.active import ActiveRun, stop_all
-from hivesub.runs.plan import check_session_free, continue_error, find_dir, is_miss, plan_continue, plan_start
+from hivesub.runs.plan import check_session_free, early_end, find_dir, is_miss, plan_continue, plan_start
 from hivesub.runs.requestkeys import RequestKeys, check_same, digest_of
 from hivesub.runs.roster import REMEMBERED, KeptCall, Roster
 from hivesub.runs.views import Views
@@ -153,10 +151,7 @@ class Fleet:
         beside: Beside = {}
         if earlier is not None and earlier.session_id is not None:
             beside["replaced_session_id"] = self._redact_identifier(earlier.session_id)
-        active = self._begin(run, held=False)
-        self._keep("start", request, run, beside)
-        await active.launch()
-        return self._views.made(run, beside)
+        return await self._made(self._begin(run), self._keep("start", request, run, beside))
 
     async def _continue(self, request: ContinueRequest) -> RunAnswer:
         called_at = self._clock.seconds()
@@ -175,27 +170,11 @@ class Fleet:
         )
         check_session_free(run, [active.run for active in self._active.values()])
         beside: Beside = {}
-        previous = earlier.last_turn if earlier is not None else None
-        if previous is not None and previous.outcome is Outcome.KILLED:
-            beside["previous_signal"] = previous.signal
-        active = self._begin(run, held=True)
-        self._keep("continue", request, run, beside)
-        try:
-            await active.launch()
-            await active.under_way()
-        finally:
-            active.held = False
-        if active.withdrawn:
-            end = run.last_turn
-            if end is None:
-                raise run.error or HivesubError("the run ended before it had a process")
-            if end.outcome is Outcome.KILLED:
-                raise ContinueFailed(
-                    self._redact_identifier(f"claude was killed before its turn was under way: {end.detail}")
-                )
-            raise ContinueFailed(self._redact_identifier(continue_error(run, end, self._config_dir)))
+        if run.cut_off_before is not None:
+            beside["previous_signal"] = run.cut_off_before
+        made = await self._made(self._begin(run), self._keep("continue", request, run, beside))
         self._tally.resume.observe(self._clock.seconds() - called_at)
-        return self._views.made(run, beside)
+        return made
 
     async def _status(self, name: str | None, wait_s: float, wait_for_all: bool, result: bool) -> StatusAnswer:
         asked = [self._roster.known(name).run] if name is not None else self._roster.runs()
@@ -327,30 +306,53 @@ class Fleet:
         return maybeDeferred(self._keys.join, (tool, request.name, key), request, made_or_new)
 
     async def _repeat(self, kept: KeptCall, request: RunRequest) -> RunAnswer:
-        """Answer with the run already made. Where its first caller gave up, it may not have come about yet."""
+        """Answer with the run already made; where its first caller left before the answer, as that one would have been
+        answered.
+        """
         check_same(kept.digest, request)
         active = self._active.get(request.name)
-        if active is not None and active.run is kept.run and kept.run.last_turn is None:
-            if kept.run.turn is None:
-                await active.launched()
-            if kept.run.resume is not None:
-                await active.under_way()
-        return self._views.made(kept.run, kept.beside)
+        return await self._made(active if active is not None and active.run is kept.run else None, kept)
 
-    def _keep(self, tool: str, request: RunRequest, run: Run, beside: Beside) -> None:
+    def _keep(self, tool: str, request: RunRequest, run: Run, beside: Beside) -> KeptCall:
         """Keep a call that bears a key from the first: its caller may give up before the answer, and come again."""
+        call = KeptCall(digest_of(request), run, beside)
         if request.request_key is not None:
-            call = KeptCall(digest_of(request), run, beside)
             self._roster.known(run.name).keep(tool, request.request_key, call)
+        return call
+
+    async def _made(self, active: ActiveRun | None, call: KeptCall) -> RunAnswer:
+        """Answer a call, once its run has a process, and once that is under way where it resumes a session.
+
+        :param active: the run, begun by the first who waits; None where it is over.
+        :raises HivesubError: what ended the run before that.
+        """
+        run = call.run
+        if active is not None and run.last_turn is None:
+            active.awaited += 1
+            try:
+                await (active.launched() if active.begun else active.launch())
+                if run.resume is not None:
+                    await active.under_way()
+            finally:
+                active.awaited -= 1
+        error = None if call.answered else early_end(run, self._config_dir)
+        if error is not None:
+            known = self._roster.get(run.name)
+            if known is not None:
+                known.forget(call)
+            if self._news.get(run.name) is run:
+                del self._news[run.name]
+            raise type(error)(self._redact_identifier(str(error)))
+        call.answered = True
+        return self._views.made(run, call.beside)
 
     # The life of a run.
 
-    def _begin(self, run: Run, *, held: bool) -> ActiveRun:
+    def _begin(self, run: Run) -> ActiveRun:
         earlier = self._roster.place(run)
         self._news.pop(run.name, None)  # who starts it anew has no use for the end before
         active = self._active[run.name] = ActiveRun(
             run,
-            held=held,
             source=self._source,
             clock=self._clock,
             now=self._now,
@@ -366,14 +368,16 @@ class Fleet:
     def _finished(self, earlier: Subagent | None, active: ActiveRun) -> None:
         run = active.run
         del self._active[run.name]
-        end = run.last_turn
-        if end is None or (active.held and not end.under_way):
-            # Its run never got under way, and the call's own error says so.
+        end, resumes = run.last_turn, run.resume is not None
+        missed = end is not None and resumes and run.turn_number == 1 and is_miss(end)
+        refused = end is None and not (resumes and run.state is State.KILLED)
+        if active.awaited and (missed or refused):
+            # Nothing was run, and the call's own error says why.
             active.withdrawn = True
             self._roster.put_back(run.name, earlier)
             self._ended.fire()
             return
-        if run.resume is not None and run.turn_number == 1 and is_miss(end):
+        if missed:
             run.note_miss(self._continued_from(earlier.run if earlier is not None else None))
         self._remember(run)
 

@@ -11,8 +11,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hivesub.errors import AlreadyRunning, BadRequest
-from hivesub.records import DEFAULT_MAX_TURNS
+from hivesub.errors import AlreadyRunning, BadRequest, ContinueFailed, HivesubError
+from hivesub.records import DEFAULT_MAX_TURNS, Outcome
 from hivesub.runs.decision import keeps_goal
 from hivesub.runs.history import History
 from hivesub.runs.report import resolve_report_path
@@ -135,6 +135,7 @@ def plan_continue(
         session_id=resume if resume != request.name else None,
         resume=resume,
         session_cost=earlier.session_cost if earlier is not None and resume == remembered else None,
+        cut_off_before=earlier.cut_off if earlier is not None else None,
         started_at=now,
         history=earlier.history.continued() if earlier is not None and resume == remembered else History(),
     )
@@ -157,7 +158,24 @@ def check_session_free(run: Run, going: Iterable[Run]) -> None:
 
 def is_miss(end: TurnEnd) -> bool:
     """Whether claude said, before anything was under way, that it found no such session."""
-    return not end.under_way and _MISS.search(end.error or end.detail) is not None
+    return end.outcome is Outcome.FAILED and not end.under_way and _MISS.search(end.error or end.detail) is not None
+
+
+def early_end(run: Run, config_dir: str) -> HivesubError | None:
+    """The error of the call that made a run which is over before its first turn was under way; None for any other.
+
+    :param config_dir: where claude keeps its sessions.
+    """
+    end = run.last_turn
+    if not run.over:
+        return None
+    if end is None:
+        return run.error or HivesubError("the run was stopped before it had a process")
+    if run.resume is None or run.turn_number > 1 or end.under_way:
+        return None
+    if end.outcome is Outcome.KILLED:
+        return ContinueFailed(f"claude was killed before its turn was under way: {end.detail}")
+    return ContinueFailed(continue_error(run, end, config_dir))
 
 
 def _report(text: str | None, directory: Path) -> str | None:

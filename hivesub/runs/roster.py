@@ -32,12 +32,13 @@ KEPT_KEYS = 20
 @define(eq=False)
 class KeptCall:
     """A call that bore a key: the digest of what it asked for, the run that it made, and what its answer says beside
-    the record.
+    the record. `answered`: its caller was told that the run was made, and did not leave before.
     """
 
     digest: bytes
     run: Run
     beside: Beside
+    answered: bool = False
 
 
 @define(eq=False)
@@ -52,6 +53,10 @@ class Subagent:
         self.calls[tool, key] = call
         while len(self.calls) > KEPT_KEYS:
             del self.calls[next(iter(self.calls))]
+
+    def forget(self, call: KeptCall) -> None:
+        """Forget a call that came to nothing: its key may be used again."""
+        self.calls = {key: kept for key, kept in self.calls.items() if kept is not call}
 
 
 class Roster:

@@ -15,6 +15,7 @@ from hivesub.records import (
     CheckEnd,
     Control,
     Init,
+    Outcome,
     Signal,
     SignalKind,
     State,
@@ -52,6 +53,7 @@ class Run:
     `report_within`: the directory that the report must lie in, where a subagent named the path.
     `error`: why a process could not be started.
     `waiting_until`: when a turn that a usage limit refused is run again, None while none waits for that.
+    `cut_off_before`: the signal that killed the turn before this run, None where none did.
     `missed`: claude found no session to resume, and the call that asked for it had been answered or given up;
     `before_miss`: what the name is continued from then, None where nothing was known of it.
     `said`: what the subagent said last, redacted and cut; `structured`: its typed result as JSON.
@@ -75,6 +77,7 @@ class Run:
     session_id: str | None = None
     resume: str | None = None
     session_cost: float | None = 0.0
+    cut_off_before: str | None = None
     started_at: datetime
 
     ended_at: datetime | None = None
@@ -122,6 +125,14 @@ class Run:
         if self.stop_reason is not None:
             return ENDINGS[self.stop_reason.kind].state
         return State.RUNNING if self.waiting_until is None else State.WAITING
+
+    @property
+    def cut_off(self) -> str | None:
+        """The signal that cut the session's work off, with no turn under way since; None where none did."""
+        end = self.last_turn
+        if end is not None and end.outcome is Outcome.KILLED:
+            return end.signal
+        return self.cut_off_before if self.turn_number == 1 and (end is None or not end.under_way) else None
 
     def note_miss(self, earlier: Run | None) -> None:
         """Leave the name's session where the run before had it: this one found none."""

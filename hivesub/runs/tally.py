@@ -48,7 +48,7 @@ class Tally:
         self.bytes_read += bytes_read
 
     def run_ended(self, reason: StopReason | None) -> None:
-        """A run is over. A `continue` that failed before its turn was under way was none."""
+        """A run is over. A `continue` that found no session was none."""
         if reason is not None:
             self.runs[reason.kind] += 1
 

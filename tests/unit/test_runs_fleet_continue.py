@@ -91,16 +91,16 @@ class TheHold(FleetCase):
         self.assertEqual(self.refused(self.continuing(), SpawnError), "the directory /gone is not there")
         self.assertEqual((self.record(), len(self.outbox.todos), self.fleet.running), (before, 1, 0))
 
-    def test_an_interrupt_during_the_hold_is_the_calls_error_and_the_record_stays(self) -> None:
+    def test_an_interrupt_during_the_hold_is_the_calls_error_and_the_end_of_a_run(self) -> None:
         self.ended_run(outcome=Outcome.FAILED)
-        before = self.record()
-        answer = self.continuing()
+        answer = self.continuing(report_file="r.md")
         interrupted = self.fleet.interrupt("alpha")
         self.assertEqual(self.turn.stopped, ["interrupted by the agent"])
         self.end(Outcome.KILLED, under_way=False, detail="interrupted by the agent")
         self.assertIn("interrupted by the agent", self.refused(answer, ContinueFailed))
         self.assertEqual(self.successResultOf(interrupted)["subagent"]["state"], "killed")
-        self.assertEqual((self.record(), len(self.outbox.todos)), (before, 1))
+        self.assertEqual((self.record()["state"], self.record()["session_id"]), ("killed", session(1)))
+        self.assertEqual((len(self.outbox.todos), len(self.report.appended)), (2, 1))
 
     def test_an_answer_after_the_cap_says_that_claude_has_said_nothing(self) -> None:
         self.ended_run()
@@ -115,8 +115,67 @@ class TheHold(FleetCase):
         self.source.hold = True
         answer = self.continuing()
         self.successResultOf(self.fleet.interrupt("alpha"))
-        self.failureResultOf(answer, HivesubError)
-        self.failureResultOf(self.fleet.status("alpha", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
+        self.assertIn("before it had a process", self.refused(answer, HivesubError))
+        self.assertEqual((self.record()["state"], len(self.outbox.todos)), ("killed", 1))
+        self.assertIn("stopped before its first turn", self.outbox.todos[0]["title"])
+
+
+class AnEndBeforeInit(FleetCase):
+    """A run that ended, a miss apart: the call's own error says it, and so do record, report and todo."""
+
+    def test_a_daemon_that_stops_meanwhile_announces_it(self) -> None:
+        self.ended_run()
+        answer = self.continuing()
+        stopped = self.fleet.stop()
+        self.end(Outcome.KILLED, under_way=False, detail="the daemon stopped; exit code 143", signal="SIGTERM")
+        self.successResultOf(stopped)
+        self.assertIn("the daemon stopped", self.refused(answer, ContinueFailed))
+        self.assertIn("the daemon stopped", self.outbox.todos[-1]["body"])
+
+    def test_claudes_own_error_is_the_end_of_the_run(self) -> None:
+        self.ended_run()
+        answer = self.continuing(report_file="r.md")
+        self.turn.end(unborn("Not logged in"))
+        self.assertEqual(self.refused(answer, ContinueFailed), "claude error: Not logged in")
+        told = self.record()
+        self.assertEqual((told["state"], told["session_id"]), ("failed", session(1)))
+        self.assertIn("Not logged in", told["last_turn"]["detail"])
+        self.assertEqual(self.outbox.todos[-1]["subagent"]["last_turn"], told["last_turn"])
+        self.assertEqual(len(self.report.appended), 1)
+
+    def test_what_the_error_said_is_no_news(self) -> None:
+        self.ended_run()
+        self.fleet.news(())
+        answer = self.continuing()
+        self.turn.end(unborn("Not logged in"))
+        self.refused(answer, ContinueFailed)
+        self.assertEqual(self.fleet.news(()), [])
+
+    def test_its_error_does_not_use_up_the_request_key(self) -> None:
+        self.ended_run()
+        answer = self.continuing(request_key="k")
+        self.turn.end(unborn("Not logged in"))
+        self.refused(answer, ContinueFailed)
+        self.resume(request_key="k")
+        self.assertEqual(len(self.source.turns), 3)
+
+    def test_a_kill_before_it_is_still_told(self) -> None:
+        self.start()
+        self.end(Outcome.KILLED, signal="SIGKILL")
+        answer = self.continuing()
+        self.turn.end(unborn("Not logged in"))
+        self.refused(answer, ContinueFailed)
+        self.assertEqual(self.resume()["previous_signal"], "SIGKILL")
+        self.end()
+        self.assertNotIn("previous_signal", self.resume())
+
+    def test_a_miss_that_claude_had_no_time_to_exit_by_is_a_kill(self) -> None:
+        self.ended_run()
+        answer = self.continuing()
+        self.fleet.interrupt("alpha")
+        self.end(Outcome.KILLED, under_way=False, detail=f"interrupted by the agent; {MISS}", error=MISS)
+        self.refused(answer, ContinueFailed)
+        self.assertEqual((self.record()["state"], len(self.outbox.todos)), ("killed", 2))
 
 
 class AMissThatNobodyWaitsFor(FleetCase):
@@ -218,7 +277,7 @@ class AMiss(FleetCase):
         error = self.refused(answer, ContinueFailed)
         self.assertIn("killed before its turn was under way", error)
         self.assertIn("SIGKILL", error)
-        self.assertEqual(self.outbox.todos, [])
+        self.assertEqual((len(self.outbox.todos), self.record()["state"]), (1, "killed"))
 
     def test_an_exit_0_before_init_is_an_error_too(self) -> None:
         answer = self.continuing()
@@ -368,6 +427,47 @@ class TheRequestKey(FleetCase):
         self.turn.begin(init(session_id=session(3)))
         self.assertEqual(self.successResultOf(retry)["subagent"]["session_id"], session(3))
         self.assertEqual(len(self.source.turns), 1)
+
+    def lost(self, **fields: str) -> None:
+        lost = self.continuing(request_key="k", **fields)
+        lost.cancel()
+        self.failureResultOf(lost, CancelledError)
+
+    def test_a_retry_that_waits_when_the_miss_comes_gets_it_and_no_todo_does(self) -> None:
+        self.lost()
+        retry = self.continuing(request_key="k")
+        self.turn.end(unborn(MISS))
+        self.assertIn("searched", self.refused(retry, ContinueFailed))
+        self.failureResultOf(self.fleet.status("alpha", wait_s=0.0, wait_for_all=False, result=False), UnknownName)
+        self.assertEqual(self.outbox.todos, [])
+
+    def test_a_retry_after_the_miss_gets_it_and_the_next_one_tries_again(self) -> None:
+        self.lost()
+        self.turn.end(unborn(MISS))
+        self.assertIn("searched", self.refused(self.continuing(request_key="k"), ContinueFailed))
+        self.assertEqual(len(self.source.turns), 1)
+        self.resume(request_key="k")
+        self.assertEqual(len(self.source.turns), 2)
+
+    def test_a_retry_after_another_early_end_gets_that(self) -> None:
+        self.lost()
+        self.end(Outcome.KILLED, under_way=False, detail="died on SIGKILL")
+        self.assertIn("died on SIGKILL", self.refused(self.continuing(request_key="k"), ContinueFailed))
+
+    def test_a_retry_after_a_spawn_that_failed_gets_that_and_a_todo_has_said_it(self) -> None:
+        self.source.hold = True
+        self.lost()
+        self.fleet.interrupt("alpha")
+        self.assertEqual(len(self.outbox.todos), 1)
+        self.assertIn("before it had a process", self.refused(self.continuing(request_key="k"), HivesubError))
+
+    def test_a_retry_of_a_call_that_was_answered_gets_the_run_although_it_ended_early(self) -> None:
+        answer = self.continuing(request_key="k")
+        self.clock.advance(5)
+        self.successResultOf(answer)
+        self.turn.end(unborn(MISS))
+        retry = self.successResultOf(self.continuing(request_key="k"))
+        self.assertEqual(retry["subagent"]["state"], "failed")
 
     def test_other_arguments_are_refused_in_flight_and_afterwards(self) -> None:
         first = self.continuing(request_key="k")

@@ -264,6 +264,14 @@ class Waiting(FleetCase):
         answer = self.waiting()
         self.turn.end(unborn("Not logged in"))
         self.refused(held, ContinueFailed)
+        self.assertEqual(self.successResultOf(answer)["subagents"][0]["state"], "failed")
+
+    def test_a_miss_wakes_it(self) -> None:
+        self.ended_run()
+        held = self.continuing()
+        answer = self.waiting()
+        self.turn.end(unborn("No conversation found with session ID: x"))
+        self.refused(held, ContinueFailed)
         self.assertEqual(self.successResultOf(answer)["subagents"][0]["state"], "idle")
 
 

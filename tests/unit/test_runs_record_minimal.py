@@ -182,7 +182,7 @@ class AnEndThatIsNeverHeardOf(FleetCase):
         answer = self.continuing()
         self.ends[0].errback(Oops())
         self.assertIn("internal error: Oops", self.refused(answer, ContinueFailed))
-        self.assertEqual((self.outbox.todos, self.fleet.running), ([], 0))
+        self.assertEqual((len(self.outbox.todos), self.fleet.running), (1, 0))
         self.assertEqual(len(self.flushLoggedErrors(Oops)), 1)
 
     def test_what_init_said_of_the_session_is_kept(self) -> None:

@@ -127,9 +127,9 @@ class TheNumbers(OverlookCase):
         self.assertEqual(reading.runs, {StopKind.NEED_HELP: 1, StopKind.FAILED: 1})
         self.assertEqual(reading.turns, {Outcome.FINISHED: 2, Outcome.FAILED: 1})
 
-    def test_a_continue_that_failed_is_a_turn_but_no_run(self) -> None:
+    def test_a_continue_that_found_no_session_is_a_turn_but_no_run(self) -> None:
         answer = self.continuing()
-        self.turn.end(unborn("nothing found"))
+        self.turn.end(unborn("No conversation found with session ID: x"))
         self.failureResultOf(answer)
         reading = self.overlook.reading()
         self.assertEqual((reading.runs, reading.turns), ({}, {Outcome.FAILED: 1}))
