@@ -36,6 +36,9 @@ ANSWERS: Mapping[str, type] = {
 ONLY_OF = {
     "replaced_session_id": ("start",),
     "previous_signal": ("continue",),
+    "same_goal": ("continue",),
+    "no_goal_remembered": ("continue",),
+    "budget_anew_usd": ("continue",),
     "under_way": ("continue",),
     "escalated": ("interrupt",),
 }

@@ -120,7 +120,12 @@ class Beside(TypedDict, total=False):
     replaced_session_id: Annotated[
         str, "the session that bore the name before; `continue` with it still resumes that one"
     ]
-    previous_signal: Annotated[str | None, "the signal that killed the turn before: its work may be cut off"]
+    previous_signal: Annotated[str, "the signal that killed the turn before: its work may be cut off"]
+    same_goal: Annotated[bool, "true where the goal of the run before was kept, with as many turns again"]
+    no_goal_remembered: Annotated[
+        bool, "true where nothing is known of the name, as after a restart, so that this is a single turn"
+    ]
+    budget_anew_usd: Annotated[float, "the `max_budget_usd` of the run before, which this one may cost anew"]
 
 
 class RunAnswer(Beside):

@@ -71,5 +71,7 @@ def after_turn(
 
 
 def keeps_goal(stop: StopReason | None) -> bool:
-    """Whether a continued run works toward the goal of the run that stopped so."""
-    return stop is not None and stop.kind not in (StopKind.GOAL_REACHED, StopKind.CHECK_PASSED)
+    """Whether a continued run works toward the goal of the run that stopped so: a claimed one too, as a claim is a
+    label, not a gate. One that was checked is done with.
+    """
+    return stop is not None and stop.kind is not StopKind.CHECK_PASSED

@@ -22,7 +22,7 @@ from hivesub.errors import (
 from hivesub.interfaces import IFleet
 from hivesub.records import State, TodoState
 from hivesub.runs.active import ActiveRun, stop_all
-from hivesub.runs.plan import check_session_free, early_end, find_dir, is_miss, plan_continue, plan_start
+from hivesub.runs.plan import carried_over, check_session_free, early_end, find_dir, is_miss, plan_continue, plan_start
 from hivesub.runs.requestkeys import RequestKeys, check_same, digest_of
 from hivesub.runs.roster import REMEMBERED, KeptCall, Roster
 from hivesub.runs.views import Views
@@ -169,9 +169,7 @@ class Fleet:
             now=self._now(),
         )
         check_session_free(run, [active.run for active in self._active.values()])
-        beside: Beside = {}
-        if run.cut_off_before is not None:
-            beside["previous_signal"] = run.cut_off_before
+        beside = carried_over(request, earlier, run)
         made = await self._made(self._begin(run), self._keep("continue", request, run, beside))
         self._tally.resume.observe(self._clock.seconds() - called_at)
         return made
@@ -341,7 +339,7 @@ class Fleet:
             if known is not None:
                 known.forget(call)
             if self._news.get(run.name) is run:
-                del self._news[run.name]
+                self._note_told(run)
             raise type(error)(self._redact_identifier(str(error)))
         call.answered = True
         return self._views.made(run, call.beside)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from hivesub.records import ContinueRequest, StartRequest, TurnEnd
+    from hivesub.shapes import Beside
 
 _MISS = re.compile(r"No conversation found with session ID|does not match any session title", re.IGNORECASE)
 
@@ -104,7 +105,7 @@ def plan_continue(
 ) -> Run:
     """The run of a `continue`: what is not given carries over from the earlier run of the name.
 
-    A goal carries over unless it was reported reached; its budget of turns begins afresh, at the same size.
+    A goal carries over; its budget of turns begins afresh, at the same size.
     """
     directory = found or (earlier.dir if earlier is not None else default_dir)
     goal = request.goal or None
@@ -139,6 +140,21 @@ def plan_continue(
         started_at=now,
         history=earlier.history.continued() if earlier is not None and resume == remembered else History(),
     )
+
+
+def carried_over(request: ContinueRequest, earlier: Run | None, run: Run) -> Beside:
+    """What the answer of a `continue` has to say of what was not asked for."""
+    beside: Beside = {}
+    if run.cut_off_before is not None:
+        beside["previous_signal"] = run.cut_off_before
+    if request.goal is None and run.goal is not None:
+        beside["same_goal"] = True
+    if request.goal is None and earlier is None:
+        beside["no_goal_remembered"] = True
+    budget = run.options.max_budget_usd
+    if budget is not None and request.options.max_budget_usd is None:
+        beside["budget_anew_usd"] = budget
+    return beside
 
 
 def check_session_free(run: Run, going: Iterable[Run]) -> None:

@@ -319,7 +319,7 @@ class ContinueArguments(_RunArguments):
         None, description="The session to resume, where the name alone does not identify it."
     )
     goal: AnyGoal | None = Field(
-        None, description='A new goal. Default: the one that the last run stopped short of; "" for a single turn.'
+        None, description='A new goal. Default: the one that it had, reported reached or not; "" for a single turn.'
     )
     max_turns: Turns | None = Field(None, description="The most turns from here on. Only with a goal.")
 

@@ -41,8 +41,9 @@ session without memory of the old one: to go on with a session use `continue`.""
 CONTINUE = """\
 Give a subagent whose run has ended another prompt, in the same session, with all that it knows: to answer its \
 need_help, to follow up, or to go on after it was killed, failed or ran out of turns. Returns once claude has taken \
-the session up again, or with claude's own error; you hear of the end as after `start`. A run that stopped short of \
-its goal goes on toward it with as many turns again. Refused while it runs: nothing is queued."""
+the session up again, or with claude's own error; you hear of the end as after `start`. It works on toward the goal \
+it had, a claimed one too, with as many turns and as much money again, unless you give another. Refused while it \
+runs: nothing is queued."""
 
 STATUS = """\
 How subagents are: state, turn N of M, how long ago a running one last wrote anything, how the last turn ended and \

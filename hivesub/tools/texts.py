@@ -44,6 +44,7 @@ _BY_ITSELF = "It works by itself: go on with other work."
 _NOTIFIED = "You are notified when the run ends: do not poll."
 _ASK = "`status` with `wait_s` 3600 waits for its end."
 _ASK_AGAIN = "Nothing has ended within 50 s, the longest that this client can wait in one call: ask again."
+_NO_GOAL = "No goal is remembered: a single turn; give `goal` to work toward one"
 _NOT_TAKEN_UP = "Claude has not said yet that it resumed the session: `status` will show whether it could."
 # Claude connects to its signal route before it keeps a session: one killed before that leaves none (measured, 2.1.332).
 _NEXT_UNBORN = "Claude had hardly begun: where `continue` finds no session to resume, `start` it anew."
@@ -55,7 +56,7 @@ def start_text(answer: RunAnswer, *, notified: bool = False) -> str:
     :param notified: the agent hears of the end without asking.
     """
     record = answer["subagent"]
-    return _fit(_sentences(_begun(record, "started"), _replaced(answer), _how_to_hear(record, notified)))
+    return _fit(_sentences(_begun(answer, "started"), _replaced(answer), _how_to_hear(record, notified)))
 
 
 def continue_text(answer: RunAnswer, *, notified: bool = False) -> str:
@@ -66,7 +67,7 @@ def continue_text(answer: RunAnswer, *, notified: bool = False) -> str:
     taken_up = answer.get("under_way", True)
     return _fit(
         _sentences(
-            _begun(record, "continued" if taken_up else "started"),
+            _begun(answer, "continued" if taken_up else "started"),
             f"Its previous turn was killed by {signal}, not finished: its work may be cut off in the middle. "
             "Have that checked before anything builds on it."
             if signal
@@ -177,19 +178,33 @@ def _state(record: Record) -> str:
     return f"{record['name']}: {record['state']}{by}."
 
 
-def _begun(record: Record, verb: str) -> str:
+def _begun(answer: RunAnswer, verb: str) -> str:
+    record = answer["subagent"]
     if not _runs(record):
         return f"{record['name']}: {verb}, and its run has ended already. {_whole(record)}"
     session = f"session {visible(record['session_id'])}" if record["session_id"] else "session not known yet"
-    turn = turn_phrase(record)
     return _sentences(
-        f"{record['name']}: {verb} ({session}) in {_stop(_cut(visible(record['dir']), 1000))}",
-        f"{turn} toward its goal." if turn else "A single turn, without a goal.",
+        f"{record['name']}: {verb} ({session}) in {_stop(_cut(visible(record['dir']), 1000))}", _budget(answer)
     )
 
 
 def _how_to_hear(record: Record, notified: bool) -> str:
     return f"{_BY_ITSELF} {_NOTIFIED if notified else _ASK}" if _runs(record) else ""
+
+
+def _budget(answer: RunAnswer) -> str:
+    """How far the run goes, and how much of that was not asked for now but kept from the run before."""
+    turn, money = turn_phrase(answer["subagent"]), answer.get("budget_anew_usd")
+    whose = "the same" if answer.get("same_goal") else "its"
+    words = f"{turn} toward {whose} goal" if turn else "A single turn, without a goal"
+    if not turn and answer.get("no_goal_remembered"):
+        words = _NO_GOAL
+    return f"{words}{'' if money is None else f', with up to {_dollars(money)} US dollars anew'}."
+
+
+def _dollars(amount: float) -> str:
+    """To the cent, and below that as exactly as it was given."""
+    return f"{amount:.2f}" if round(amount, 2) == amount else f"{amount:g}"
 
 
 def _replaced(answer: RunAnswer) -> str:

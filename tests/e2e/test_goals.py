@@ -65,7 +65,11 @@ async def test_goal_reached_in_turn_two_stops_the_run_as_a_claim(
     for surface in (agent.texts[-1], todo["body"], (daemon.work / "report.md").read_text()):
         assert "self-reported, not verified" in surface
     continued = await agent.call("continue", name="alpha", prompt="marker-goal: one more thing")
-    assert continued["subagent"]["goal"] is None
+    assert (continued["subagent"]["goal"], continued["subagent"]["max_turns"]) == (GOAL, 5)
+    assert "toward the same goal" in agent.texts[-1]
+    await agent.ended("alpha")
+    single = await agent.call("continue", name="alpha", prompt="marker-goal: a last thing", goal="")
+    assert single["subagent"]["goal"] is None
     assert (await agent.ended("alpha"))["stop_reason"]["kind"] == "turn_ended"
 
 

@@ -339,6 +339,27 @@ class WhatItResumes(FleetCase):
         self.assertEqual(self.record()["usage"]["cost_usd"], 0.125)
 
 
+class WhatIsSaidOfTheBudget(FleetCase):
+    def test_a_goal_that_was_claimed_is_worked_toward_again_and_that_is_said(self) -> None:
+        self.start(goal="all tests pass", max_turns=7, max_budget_usd=1.5)
+        self.turn.signalled(SignalKind.GOAL_REACHED, "done", None)
+        self.end()
+        answer = self.resume()
+        self.assertEqual((answer["subagent"]["goal"], answer["subagent"]["max_turns"]), ("all tests pass", 7))
+        self.assertEqual((answer["same_goal"], answer["budget_anew_usd"]), (True, 1.5))
+
+    def test_what_the_call_asks_for_itself_is_not_said_to_be_kept(self) -> None:
+        self.start(goal="all tests pass", max_budget_usd=1.5)
+        self.end(Outcome.FAILED)
+        self.assertEqual(set(self.resume(goal="more", max_budget_usd=2.0)), {"subagent"})
+
+    def test_of_a_name_that_nobody_knows_no_goal_is_remembered(self) -> None:
+        self.assertIs(self.resume()["no_goal_remembered"], True)
+        self.end()
+        self.assertNotIn("no_goal_remembered", self.resume())
+        self.assertNotIn("no_goal_remembered", self.resume("beta", goal="g"))
+
+
 class ThePreviousSignal(FleetCase):
     def test_it_is_told_when_the_previous_turn_was_killed(self) -> None:
         self.start()

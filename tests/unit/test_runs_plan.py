@@ -137,15 +137,10 @@ def used_by(cost: float) -> Any:
 
 
 class WhatCarriesOver(SynchronousTestCase):
-    def test_a_run_that_stopped_short_of_its_goal_keeps_it_with_a_fresh_budget_of_the_same_size(self) -> None:
-        for kind in set(StopKind) - {StopKind.GOAL_REACHED, StopKind.CHECK_PASSED}:
+    def test_the_goal_is_kept_a_claimed_one_too_with_a_fresh_budget_of_the_same_size(self) -> None:
+        for kind in set(StopKind) - {StopKind.CHECK_PASSED}:
             run = continued(earlier_run(kind))
             self.assertEqual((run.goal, run.max_turns, run.turn_number), ("all tests pass", 7, 1), kind)
-
-    def test_after_goal_reached_it_is_a_single_turn_unless_a_new_goal_is_given(self) -> None:
-        earlier = earlier_run(StopKind.GOAL_REACHED)
-        self.assertEqual((continued(earlier).goal, continued(earlier).max_turns), (None, None))
-        self.assertEqual(continued(earlier, goal="more").goal, "more")
 
     def test_an_empty_goal_makes_it_a_single_turn(self) -> None:
         run = continued(earlier_run(StopKind.NEED_HELP), goal="")
@@ -159,7 +154,7 @@ class WhatCarriesOver(SynchronousTestCase):
         self.assertEqual(continued(None, goal="more").max_turns, 5)
 
     def test_a_budget_of_turns_without_any_goal_is_refused(self) -> None:
-        for earlier in (None, earlier_run(goal=None, max_turns=None), earlier_run(StopKind.GOAL_REACHED)):
+        for earlier in (None, earlier_run(goal=None, max_turns=None)):
             error = self.assertRaises(BadRequest, continued, earlier, max_turns=3)
             self.assertTrue(str(error).startswith("max_turns: "))
         self.assertRaises(BadRequest, continued, earlier_run(), goal="", max_turns=3)

@@ -57,6 +57,22 @@ class ContinueTextTests(SynchronousTestCase):
         self.assertIn("Claude has not said yet that it resumed the session", text)
         self.assertNotIn("continued", text)
 
+    def test_a_goal_that_was_kept_is_said_to_be_with_its_turns_and_money(self) -> None:
+        text = continue_text({"subagent": record(turn=1), "same_goal": True, "budget_anew_usd": 1.0})
+        self.assertIn("Turn 1 of 5 toward the same goal, with up to 1.00 US dollars anew.", text)
+        text = continue_text({"subagent": record(turn=1), "same_goal": True, "budget_anew_usd": 0.0125})
+        self.assertIn("with up to 0.0125 US dollars anew.", text)
+
+    def test_money_that_was_kept_without_a_goal_is_said_to_be(self) -> None:
+        single = record(turn=None, max_turns=None, goal=None)
+        text = continue_text({"subagent": single, "budget_anew_usd": 2.5})
+        self.assertIn("A single turn, without a goal, with up to 2.50 US dollars anew.", text)
+
+    def test_a_name_of_which_no_goal_is_remembered_is_said_to_get_a_single_turn(self) -> None:
+        single = record(turn=None, max_turns=None, goal=None)
+        text = continue_text({"subagent": single, "no_goal_remembered": True})
+        self.assertIn("No goal is remembered: a single turn; give `goal` to work toward one.", text)
+
     def test_a_session_that_is_not_known_yet_is_said_to_be(self) -> None:
         self.assertIn("(session not known yet)", continue_text({"subagent": record(session_id=None)}))
 
