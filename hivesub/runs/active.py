@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 from twisted.internet.defer import CancelledError, Deferred
 from twisted.logger import Logger
 
+from hivesub.runs import logbook
 from hivesub.runs.machine import Core, abandon, new_steps
+from hivesub.runs.plan import session_taken
 from hivesub.waiters import Waiters
 
 if TYPE_CHECKING:
@@ -43,11 +45,11 @@ class ActiveRun:
     """A run that is going on.
 
     `awaited`: how many calls wait for it to be under way: they hear of what keeps it from that by their own error.
-    `withdrawn`: the run never came about, and its name is as it was before.
 
     :param redact: replaces the daemon's secrets in what a subagent says.
     :param look: looks at the paths that it names.
     :param finished: called once with this object, when the run is over, before anybody who waits for it.
+    :param taken_up: called at the first `init` of each turn, before anybody who waits for it is told.
     """
 
     def __init__(
@@ -62,15 +64,16 @@ class ActiveRun:
         checks: IChecks,
         look: Look,
         finished: Callable[[ActiveRun], None],
+        taken_up: Callable[[], None],
         tally: Tally,
     ) -> None:
         self.run = run
         self.begun = False
         self.awaited = 0
-        self.withdrawn = False
         self._source = source
         self._clock = clock
         self._finished = finished
+        self._taken_up = taken_up
         self._tally = tally
         self._launched = Waiters(clock)
         self._over = Waiters(clock)
@@ -85,11 +88,20 @@ class ActiveRun:
             limits=limits,
             checks=checks,
             look=look,
-            began=self._launched.fire,
+            began=self._began,
             finished=self._finish,
             tally=tally,
         )
         self._steps = new_steps(self._core)
+
+    def _began(self) -> None:
+        turn = self.run.turn
+        assert turn is not None
+        if self.run.turn_number == 1:
+            logbook.began(self.run)
+        under_way = turn.when_under_way().addCallback(lambda _: self._taken_up() if turn.init is not None else None)
+        under_way.addErrback(lambda why: _log.failure("the init of {name} was not looked at", why, name=self.run.name))
+        self._launched.fire()
 
     def _finish(self) -> None:
         if self._interrupted:
@@ -131,6 +143,8 @@ class ActiveRun:
             for wait in (over, begun):
                 wait.addErrback(lambda failure: failure.trap(CancelledError))
                 wait.cancel()
+        if self.run.clash is not None and not self.run.over:
+            await self.over()
 
     def over(self, within_s: float | None = None) -> Deferred[None]:
         """Wait for the end of the run, without an error when it has not come within so many seconds."""
@@ -144,6 +158,12 @@ class ActiveRun:
         """Stop the run, and end what its turns have left once it is over: an interrupt leaves nothing behind."""
         self._interrupted = True
         self.stop(why)
+
+    def end_clash(self, other: Run) -> None:
+        """Stop the run, as it works in the session of another one."""
+        self.run.clash = session_taken(other, self.run.session, "this run was ended")
+        why = f"{other.name} was at work in its session, and two claudes would write one transcript"
+        self.stop(f"ended by the daemon: {why}")
 
     async def swept(self, within_s: float) -> None:
         """Wait until what an interrupted run had left is gone, without an error when that takes longer."""

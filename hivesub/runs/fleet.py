@@ -21,8 +21,18 @@ from hivesub.errors import (
 )
 from hivesub.interfaces import IFleet
 from hivesub.records import State, TodoState
+from hivesub.runs import logbook
 from hivesub.runs.active import ActiveRun, stop_all
-from hivesub.runs.plan import carried_over, check_session_free, early_end, find_dir, is_miss, plan_continue, plan_start
+from hivesub.runs.plan import (
+    carried_over,
+    check_session_free,
+    early_end,
+    find_clash,
+    find_dir,
+    is_miss,
+    plan_continue,
+    plan_start,
+)
 from hivesub.runs.requestkeys import RequestKeys, check_same, digest_of
 from hivesub.runs.roster import REMEMBERED, KeptCall, Roster
 from hivesub.runs.views import Views
@@ -359,9 +369,18 @@ class Fleet:
             checks=self._checks,
             look=self._look,
             finished=partial(self._finished, earlier),
+            taken_up=self._check_sessions,
             tally=self._tally,
         )
         return active
+
+    def _check_sessions(self) -> None:
+        """End whichever run turns out to work in the session of an earlier one."""
+        going = [active.run for active in self._active.values() if active.run.clash is None]
+        clash = find_clash(going)
+        if clash is not None:
+            later, other = clash
+            self._active[later.name].end_clash(other)
 
     def _finished(self, earlier: Subagent | None, active: ActiveRun) -> None:
         run = active.run
@@ -371,7 +390,7 @@ class Fleet:
         refused = end is None and not (resumes and run.state is State.KILLED)
         if active.awaited and (missed or refused):
             # Nothing was run, and the call's own error says why.
-            active.withdrawn = True
+            logbook.came_to_nothing(run)
             self._roster.put_back(run.name, earlier)
             self._ended.fire()
             return
@@ -393,6 +412,7 @@ class Fleet:
         # Last: an end that cannot be counted is announced all the same.
         self._tally.todo_moved(old, TodoState.PENDING)
         self._tally.run_ended(run.stop_reason)
+        logbook.ended(self._views.record(run))
 
     def _announced(self, run: Run) -> None:
         run.announced = True

@@ -19,7 +19,7 @@ from hivesub.runs.report import resolve_report_path
 from hivesub.runs.run import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from hivesub.records import ContinueRequest, StartRequest, TurnEnd
@@ -163,13 +163,33 @@ def check_session_free(run: Run, going: Iterable[Run]) -> None:
     :raises AlreadyRunning: naming the subagent that does.
     """
     for other in going:
-        init = other.turn.init if other.turn is not None else None
-        if run.resume in {other.session_id, init.session_id if init is not None else None}:
-            raise AlreadyRunning(
-                f"the session {run.resume} is that of {other.name}, which is running (turn {other.turn_number}): "
-                "nothing was queued, as two claudes would write one transcript. "
-                f"Wait for {other.name} with `status` or stop it with `interrupt`, and continue the session then"
-            )
+        if run.resume in {other.session_id, other.session}:
+            raise AlreadyRunning(session_taken(other, run.resume, "nothing was queued"))
+
+
+def find_clash(going: Sequence[Run]) -> tuple[Run, Run] | None:
+    """The first run that works in the session of one that began before it, and that one: with a title, `init` alone
+    says which session it is.
+
+    :param going: those that have not been ended for this already, in the order in which they began.
+    """
+    known: dict[str, Run] = {}
+    for run in going:
+        if run.session is None:
+            continue
+        first = known.setdefault(run.session, run)
+        if first is not run:
+            return run, first
+    return None
+
+
+def session_taken(other: Run, session: str | None, consequence: str) -> str:
+    """Why a call is refused whose session is that of another run, and what would work."""
+    return (
+        f"the session {session} is that of {other.name}, which is running (turn {other.turn_number}): "
+        f"{consequence}, as two claudes would write one transcript. "
+        f"Wait for {other.name} with `status` or stop it with `interrupt`, and continue the session then"
+    )
 
 
 def is_miss(end: TurnEnd) -> bool:
@@ -185,6 +205,8 @@ def early_end(run: Run, config_dir: str) -> HivesubError | None:
     end = run.last_turn
     if not run.over:
         return None
+    if run.clash is not None:
+        return AlreadyRunning(run.clash)
     if end is None:
         return run.error or HivesubError("the run was stopped before it had a process")
     if run.resume is None or run.turn_number > 1 or end.under_way:

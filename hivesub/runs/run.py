@@ -54,6 +54,7 @@ class Run:
     `error`: why a process could not be started.
     `waiting_until`: when a turn that a usage limit refused is run again, None while none waits for that.
     `cut_off_before`: the signal that killed the turn before this run, None where none did.
+    `clash`: why the run was ended for the sake of another that works in the same session.
     `missed`: claude found no session to resume, and the call that asked for it had been answered or given up;
     `before_miss`: what the name is continued from then, None where nothing was known of it.
     `said`: what the subagent said last, redacted and cut; `structured`: its typed result as JSON.
@@ -105,6 +106,7 @@ class Run:
     report_error: str | None = None
     error: HivesubError | None = None
     escalated: bool = False
+    clash: str | None = None
     missed: bool = False
     before_miss: Run | None = None
     todo: TodoState = TodoState.NONE
@@ -125,6 +127,12 @@ class Run:
         if self.stop_reason is not None:
             return ENDINGS[self.stop_reason.kind].state
         return State.RUNNING if self.waiting_until is None else State.WAITING
+
+    @property
+    def session(self) -> str | None:
+        """The session that it works in, as far as it is known now: what `init` says, else what was asked for."""
+        init = self.turn.init if self.turn is not None else None
+        return (init.session_id if init is not None else None) or self.session_id
 
     @property
     def cut_off(self) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from twisted.internet.defer import CancelledError, Deferred, succeed
 
 from hivesub.errors import (
@@ -14,6 +16,7 @@ from hivesub.errors import (
     UnknownName,
 )
 from hivesub.records import Outcome, SignalKind, TurnSpec
+from hivesub.shapes import Record
 from hivesub.testing import FakeTurn
 from tests.support.runfakes import SECRET, TOOLS, FleetCase, init, session, turn_end, unborn, used
 
@@ -410,6 +413,61 @@ class ASessionThatAnotherRunWorksIn(FleetCase):
         self.start("alpha")
         self.turn.begin(init(session_id=session(7)))
         self.refused(self.continuing("beta", session_id=session(7)), AlreadyRunning)
+
+    def at_the_same_moment(self, *inits: str) -> dict[str, Deferred[Record]]:
+        """`alpha` by its title and `beta` by the id, of one session; `init` comes to those named, in that order."""
+        answers = {"alpha": self.continuing("alpha"), "beta": self.continuing("beta", session_id=session(7))}
+        turns = dict(zip(answers, self.source.turns, strict=True))
+        for name in inits:
+            turns[name].begin(init(session_id=session(7)))
+        return answers
+
+    def end_of(self, number: int, outcome: Outcome, **changes: Any) -> None:
+        turn = self.source.turns[number]
+        turn.end(turn_end(outcome, init=turn.init, **changes))
+
+    def test_of_two_that_turn_out_to_be_in_one_session_the_later_is_ended_and_its_call_says_why(self) -> None:
+        for order in (("alpha", "beta"), ("beta", "alpha")):
+            self.setUp()
+            answers = self.at_the_same_moment(*order)
+            first, second = self.source.turns
+            self.assertEqual((len(first.stopped), len(second.stopped)), (0, 1))
+            self.assertIn("alpha was at work in its session", second.stopped[0])
+            self.assertEqual(self.successResultOf(answers["alpha"])["subagent"]["state"], "running")
+            if order[0] == "alpha":
+                self.assertNoResult(answers["beta"])
+                self.end_of(1, Outcome.KILLED, detail=second.stopped[0])
+                error = self.refused(answers["beta"], AlreadyRunning)
+                self.assertIn(f"the session {session(7)} is that of alpha, which is running (turn 1): this run", error)
+            else:
+                self.successResultOf(answers["beta"])  # it was under way before anybody could know
+                self.end_of(1, Outcome.KILLED, detail=second.stopped[0])
+            self.assertEqual(self.record("beta")["state"], "killed")
+            self.assertIn("alpha was at work in its session", self.outbox.todos[0]["body"])
+
+    def test_of_three_two_are_ended(self) -> None:
+        answers = self.at_the_same_moment()
+        answers["gamma"] = self.continuing("gamma")
+        for turn in self.source.turns[::2]:
+            turn.begin(init(session_id=session(7)))
+        self.source.turns[1].begin(init(session_id=session(7)))
+        self.assertEqual([len(turn.stopped) for turn in self.source.turns], [0, 1, 1])
+
+    def test_sessions_of_their_own_are_left_alone(self) -> None:
+        for number, name in ((8, "alpha"), (9, "beta")):
+            self.continuing(name)
+            self.turn.begin(init(session_id=session(number)))
+        self.start("gamma")
+        self.turn.begin(init())
+        self.assertEqual([turn.stopped for turn in self.source.turns], [[], [], []])
+
+    def test_a_later_turn_that_goes_to_another_session_is_looked_at_too(self) -> None:
+        self.start("alpha")
+        self.turn.begin(init())
+        self.start("beta", goal="g")
+        self.end()
+        self.turn.begin(init(session_id=session(1)))
+        self.assertEqual([len(turn.stopped) for turn in self.source.turns], [0, 0, 1])
 
     def fleet_names(self) -> list[str]:
         return [run.name for run in self.fleet.runs()]
