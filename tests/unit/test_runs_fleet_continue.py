@@ -148,11 +148,11 @@ class AnEndBeforeInit(FleetCase):
 
     def test_what_the_error_said_is_no_news(self) -> None:
         self.ended_run()
-        self.fleet.news(())
+        self.successResultOf(self.fleet.news(()))
         answer = self.continuing()
         self.turn.end(unborn("Not logged in"))
         self.refused(answer, ContinueFailed)
-        self.assertEqual(self.fleet.news(()), [])
+        self.assertEqual(self.successResultOf(self.fleet.news(())), [])
 
     def test_its_error_does_not_use_up_the_request_key(self) -> None:
         self.ended_run()
