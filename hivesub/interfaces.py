@@ -96,6 +96,9 @@ class ITurnSpawner(Interface):
         :returns: fires with how many there were, once they are gone, within 6 s or so.
         """
 
+    def still_there(run_mark: str, pids: Iterable[int]) -> set[int]:
+        """Which of the processes that the turns of a run left are still there: a reused id is none of them."""
+
 
 class ICheck(Interface):
     """One run of a check."""

@@ -23,8 +23,9 @@ from hivesub.runs.report import ReportFile
 from hivesub.runs.signals import Tokens
 from hivesub.runs.views import OperatorView
 from hivesub.system.appendfile import DaemonThreads
-from hivesub.system.descriptors import descriptor_limit
+from hivesub.system.descriptors import DescriptorLimit, descriptor_limit
 from hivesub.system.lookups import Lookups
+from hivesub.system.oom import offer_first
 from hivesub.system.resolver import ThreadResolver
 from hivesub.todos.heard import Heard
 from hivesub.todos.outbox import Outbox
@@ -156,8 +157,8 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         redactor=redactor,
         signal_url=lambda token: f"{address.base_url}/signal/mcp/{token}",
         new_mark=lambda: f"{state_mark}-{secrets.token_hex(8)}",
-        spawned=descriptors.give_back,
         look=look,
+        spawned=lambda pid: _made_a_child(pid, descriptors),
     )
     announcer = Announcer(
         report=ReportFile(clock=reactor, in_thread=threads),
@@ -195,7 +196,12 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
     agent = McpApp(subagent_server(fleet, tools), long_calls={"status": "wait_s"})
     control = McpApp(control_server())
     operator_view = OperatorView(
-        fleet.runs, tally=announcer.tally, clock=reactor, redactor=redactor, max_running=settings.max_running
+        fleet.runs,
+        tally=announcer.tally,
+        clock=reactor,
+        redactor=redactor,
+        max_running=settings.max_running,
+        still_there=source.still_there,
     )
     tree = Tree(
         agent=agent,
@@ -228,6 +234,11 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
 def config_files(settings: Settings, state_mark: str) -> Path:
     """Where this daemon's MCP config files go: of its own, as two daemons may share a runtime directory."""
     return settings.runtime_dir / f"mcp-{state_mark}"
+
+
+def _made_a_child(pid: int, descriptors: DescriptorLimit) -> None:
+    descriptors.give_back(pid)
+    offer_first(pid)
 
 
 def _http_client(reactor: Any) -> Any:

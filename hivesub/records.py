@@ -225,6 +225,14 @@ class TurnSpec:
 
 
 @frozen(kw_only=True)
+class LeftProcess:
+    """A process that a turn started and that outlived it. `name`: the program's, short."""
+
+    pid: int
+    name: str
+
+
+@frozen(kw_only=True)
 class TurnEnd:
     """How one turn ended: what was observed, and the last facts of its stream.
 
@@ -232,7 +240,7 @@ class TurnEnd:
     redacted, at most 2,000 characters, "" when there is nothing to add. `under_way`: an `init` event was seen. `limit`:
     the usage limit that it failed at, None for any other failure.
     `error`: claude's own message where it gave one (for the error of a `continue`), "" otherwise. `budget_stop`:
-    claude stopped at its own `--max-budget-usd`.
+    claude stopped at its own `--max-budget-usd`. `left`: what it started and was still there afterwards.
     """
 
     outcome: Outcome
@@ -245,6 +253,7 @@ class TurnEnd:
     budget_stop: bool = False
     limit: UsageLimit | None = None
     lingered: bool = False
+    left: tuple[LeftProcess, ...] = ()
     init: Init | None = None
     result: Result | None = None
     usage: TurnUsage | None = None

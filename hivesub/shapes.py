@@ -90,6 +90,11 @@ class Record(TypedDict):
     signals_left_out: NotRequired[
         Annotated[int, "only where it reported more than is kept, 100 signals and 40,000 characters: how many more"]
     ]
+    left_running: NotRequired[
+        Annotated[
+            int, "only where there are some: processes that turns of the run left running and that are still there"
+        ]
+    ]
     report_file: Annotated[str | None, "where the report goes; null where no path is known"]
     report_error: Annotated[str | None, "why the report, or a path that the subagent named, could not be used"]
     usage: Annotated[UsageRecord, "summed over the run"]

@@ -19,10 +19,10 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from hivesub.interfaces import ITurn, ITurnSpawner
-from hivesub.records import Control, TurnEnd
+from hivesub.records import Control, LeftProcess, TurnEnd
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from twisted.internet.interfaces import IProcessProtocol
 
@@ -187,6 +187,9 @@ class FakeKin:
     def others(self) -> list[int]:
         return list(range(self.left))
 
+    def named(self) -> tuple[LeftProcess, ...]:
+        return tuple(LeftProcess(pid=number, name=f"left{number}") for number in range(self.left))
+
     def send(self, number: int, *, child: bool) -> int:
         self.sent.append((number, child))
         reached = self.left
@@ -269,12 +272,13 @@ class FakeTurnSpawner:
     """Gives `FakeTurn`s, kept in `turns`.
 
     `error`: what the next spawn fails with. `hold`: keep spawns waiting until `release`. `swept`: the marks of the runs
-    whose leftovers were to be ended.
+    whose leftovers were to be ended; `there`: the ids of those that are still there.
     """
 
     def __init__(self) -> None:
         self.turns: list[FakeTurn] = []
         self.swept: list[str] = []
+        self.there: set[int] = set()
         self.error: Exception | None = None
         self.hold = False
         self._held: list[tuple[Deferred[ITurn], FakeTurn]] = []
@@ -294,6 +298,9 @@ class FakeTurnSpawner:
     def end_left(self, run_mark: str) -> Deferred[int]:
         self.swept.append(run_mark)
         return succeed(0)
+
+    def still_there(self, run_mark: str, pids: Iterable[int]) -> set[int]:
+        return self.there & set(pids)
 
     def release(self) -> None:
         """Let the spawns that were held come about."""

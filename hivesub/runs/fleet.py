@@ -102,7 +102,7 @@ class Fleet:
         self._now = now
         self._redact = redactor.redact
         self._redact_identifier = redactor.redact_identifier
-        self._views = Views(clock=clock, redactor=redactor)
+        self._views = Views(clock=clock, redactor=redactor, still_there=source.still_there)
         self._announcer = announcer
         self._tally = announcer.tally
         self._tools = tools

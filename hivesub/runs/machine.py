@@ -409,10 +409,24 @@ def _stop_turn(steps: Steps, core: Core, why: str) -> None:
 
 
 def _close(steps: Steps, core: Core, reason: StopReason) -> None:
+    _note_left(core)
     core.run.stop_reason = reason
     core.run.prompt = ""
     core.run.ended_at = core.now()
     core.finished()
+
+
+def _note_left(core: Core) -> None:
+    """Name what the turns left running; of a run that was stopped, whatever does not go is ended or was named so."""
+    run = core.run
+    if run.last_turn is None or run.mark is None:
+        return
+    among = run.left if core.stop_asked is None else run.last_turn.left
+    try:
+        there = core.source.still_there(run.mark, [process.pid for process in among]) if among else ()
+        run.note_left(there, [evolve(process, name=core.redact(process.name)) for process in among])
+    except Exception:  # a bug of ours: the run ends all the same
+        _log.failure("what {name} left running could not be named", name=run.name)
 
 
 def _ignore(steps: Steps, core: Core, why: str) -> None:

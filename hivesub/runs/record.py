@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from twisted.logger import Logger
 
@@ -12,11 +12,13 @@ from hivesub.turns.events import MARGIN, TEXT_LIMIT
 from hivesub.wording import internal_error, rfc3339, valid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from hivesub.records import Result
     from hivesub.runs.run import Run
     from hivesub.shapes import LastTurnRecord, Record
+
+StillThere: TypeAlias = "Callable[[str, Iterable[int]], set[int]]"
 
 _log = Logger()
 
@@ -29,6 +31,7 @@ def record(
     identifier: Callable[[str], str] | None = None,
     goal_limit: int | None = None,
     result: bool = False,
+    still_there: StillThere | None = None,
 ) -> Record:
     """The record of a run.
 
@@ -36,6 +39,7 @@ def record(
     :param identifier: redacts what names something, as `redact` does texts; the same by default.
     :param goal_limit: cut the goal at so many characters, and say so.
     :param result: add `result`, the text of the last result event or null.
+    :param still_there: gives, of the processes that a run's turns left, by its mark and their ids, those that live.
     """
     turn, reason, identifier = run.turn, run.stop_reason, identifier or redact
     if turn is not None:
@@ -80,6 +84,10 @@ def record(
         made["checking"] = {"name": run.checking.name, "since": rfc3339(run.checking_since)}
     if run.waiting_until is not None:
         made["waiting_until"] = rfc3339(run.waiting_until)
+    if run.left and run.mark is not None and still_there is not None:
+        left = len(still_there(run.mark, [process.pid for process in run.left]))
+        if left:
+            made["left_running"] = left
     if run.signals_left_out:
         made["signals_left_out"] = run.signals_left_out
     if not run.over:

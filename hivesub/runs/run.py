@@ -15,6 +15,7 @@ from hivesub.records import (
     CheckEnd,
     Control,
     Init,
+    LeftProcess,
     Outcome,
     Signal,
     SignalKind,
@@ -27,9 +28,11 @@ from hivesub.records import (
     Usage,
 )
 from hivesub.runs.history import History
-from hivesub.wording import valid_text
+from hivesub.turns.outcome import with_note
+from hivesub.wording import valid_text, visible
 
 if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
     from datetime import datetime
 
     from hivesub.errors import HivesubError
@@ -37,6 +40,10 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 4000
 """Characters of a signal's message that are kept."""
+MAX_LEFT = 200
+"""How many of the processes that its turns left are remembered."""
+NAMED_LEFT = 5
+"""How many of them are named at the end of a run."""
 MAX_SIGNALS = 100
 """How many signals of a run are kept."""
 MAX_SIGNAL_CHARS = 40_000
@@ -53,6 +60,7 @@ class Run:
     `report_within`: the directory that the report must lie in, where a subagent named the path.
     `error`: why a process could not be started.
     `waiting_until`: when a turn that a usage limit refused is run again, None while none waits for that.
+    `left`: what its turns left running when they ended.
     `cut_off_before`: the signal that killed the turn before this run, None where none did.
     `clash`: why the run was ended for the sake of another that works in the same session.
     `missed`: claude found no session to resume, and the call that asked for it had been answered or given up;
@@ -106,6 +114,7 @@ class Run:
     report_error: str | None = None
     error: HivesubError | None = None
     escalated: bool = False
+    left: tuple[LeftProcess, ...] = ()
     clash: str | None = None
     missed: bool = False
     before_miss: Run | None = None
@@ -194,9 +203,22 @@ class Run:
         cost = self.usage.cost_usd
         self.history.turn_ended(self.turn_number, turn, end, None if cost is None else cost - cost_before)
 
+    def note_left(self, there: Container[int], among: Sequence[LeftProcess]) -> None:
+        """Name in the detail of its last turn what the turns of this run left running.
+
+        :param there: the ids of those that are still there.
+        """
+        left = [process for process in among if process.pid in there]
+        if self.last_turn is None or not left:
+            return
+        named = ", ".join(f"{visible(process.name)} (pid {process.pid})" for process in left[:NAMED_LEFT])
+        more = f" and {len(left) - NAMED_LEFT} more" if len(left) > NAMED_LEFT else ""
+        self.last_turn = evolve(self.last_turn, detail=with_note(self.last_turn.detail, f"left running: {named}{more}"))
+
     def turn_lost(self, end: TurnEnd) -> None:
         """Take over of a turn that ended no more than that it did."""
         self.turn = None
+        self.left = (*self.left, *end.left)[-MAX_LEFT:]
         self.last_turn = evolve(end, init=None, result=None)  # what it said is kept apart, as it may be shown
 
     def _count(self, used: TurnUsage) -> None:

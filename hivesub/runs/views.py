@@ -13,7 +13,7 @@ from zope.interface import implementer
 
 from hivesub.interfaces import IOperatorView
 from hivesub.records import State
-from hivesub.runs.record import minimal_record, record
+from hivesub.runs.record import StillThere, minimal_record, record
 from hivesub.runs.tally import Latencies, Reading
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Views:
 
     clock: IReactorTime
     redactor: IRedactor
+    still_there: StillThere | None = None
 
     def record(self, run: Run, *, result: bool = False, goal_limit: int | None = None) -> Record:
         """The record of a run."""
@@ -67,6 +68,7 @@ class Views:
                 identifier=self.redactor.redact_identifier,
                 goal_limit=goal_limit,
                 result=result,
+                still_there=self.still_there,
             )
         except Exception as error:
             return minimal_record(run, error)
@@ -99,11 +101,12 @@ class OperatorView:
         clock: IReactorTime,
         redactor: IRedactor,
         max_running: int,
+        still_there: StillThere | None = None,
     ) -> None:
         self._runs = runs
         self._tally = tally
         self._clock = clock
-        self._views = Views(clock=clock, redactor=redactor)
+        self._views = Views(clock=clock, redactor=redactor, still_there=still_there)
         self._max_running = max_running
 
     def all(self) -> OperatorList:

@@ -140,6 +140,7 @@ def _whole(full: Record) -> str:
         if record["control"] == Control.FAILED and _stopped_by(record) is not StopKind.NO_CONTROL
         else "",
         f"Tools asked for that it did not get: {missing}." if missing else "",
+        _left_running(record),
         _todo(record),
         "" if running else _next(record),
     )
@@ -169,7 +170,7 @@ def _line(full: Record) -> str:
         message = " ".join(((last and last["detail"]) or reason["message"]).split())
         said = _cut(message, _LISTED_MESSAGE_CHARS)
     said = f"{said[:1].upper()}{said[1:]}"
-    return _sentences(_state(record), _stop(turn_phrase(record)), _stop(said), _todo(record))
+    return _sentences(_state(record), _stop(turn_phrase(record)), _stop(said), _left_running(record), _todo(record))
 
 
 def _state(record: Record) -> str:
@@ -223,6 +224,14 @@ def _next(record: Record) -> str:
         return ""
     unborn = _stopped_by(record) is StopKind.KILLED and record["control"] == Control.UNKNOWN
     return _NEXT_UNBORN if unborn else ending_of(reason).next_step
+
+
+def _left_running(record: Record) -> str:
+    count = record.get("left_running", 0)
+    if not count:
+        return ""
+    what = "1 process that its turns started is" if count == 1 else f"{count} processes that its turns started are"
+    return f"{what} still running."
 
 
 def _stopped_by(record: Record) -> StopKind | None:

@@ -12,21 +12,27 @@ from typing import TYPE_CHECKING, Protocol
 from twisted.logger import Logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sized
+    from collections.abc import Callable, Sequence, Sized
 
     from twisted.internet.interfaces import IDelayedCall, IReactorTime
+
+    from hivesub.records import LeftProcess
 
 RUNGS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 RUNG_S = 3.0
 """Seconds between two rungs."""
 LOOK_S = 0.1
 """Seconds between two looks for what the child left behind."""
+SETTLE_S = (0.1, 0.4)
+"""Seconds between the looks at what a child that ended by itself has left: what was to end with it has by then."""
 
 
 class SignalsKin(Protocol):
     """What a ladder needs of `hivesub.turns.processes.Kin`."""
 
     def others(self) -> Sized: ...
+
+    def named(self) -> tuple[LeftProcess, ...]: ...
 
     def send(self, number: int, *, child: bool) -> int: ...
 
@@ -55,6 +61,8 @@ class Ladder:
         self._blind = False
         self.survivors: int | None = 0
         """How many processes outlived SIGKILL, known once clear; None where they could not be looked for."""
+        self.remaining: tuple[LeftProcess, ...] = ()
+        """What outlived the child, be it left alone or not gone at SIGKILL; known once clear."""
 
     @property
     def begun(self) -> bool:
@@ -74,10 +82,13 @@ class Ladder:
     def child_exited(self, *, sweep: bool) -> None:
         """Note the child's exit: from now on its id is not signalled.
 
-        :param sweep: whether what it left running is to be ended; else the ladder is clear at once.
+        :param sweep: whether what it left running is to be ended; else the ladder is clear as soon as that is known.
         """
         self._child = False
-        if not (sweep or self.begun) or self._left() == 0:
+        if not (sweep or self.begun):
+            self._settle(SETTLE_S)
+            return
+        if self._left() == 0:
             self._finish()
             return
         # They had their SIGINT with the child, if any: background jobs of a shell ignore it, so go on without a wait.
@@ -85,6 +96,20 @@ class Ladder:
             self._rung = 0
             self._climb()
         self._look()
+
+    def _settle(self, waits: Sequence[float]) -> None:
+        self._looks = None
+        if self._left() and waits:
+            self._looks = self._clock.callLater(waits[0], self._settle, waits[1:])
+            return
+        self._name_remaining()
+        self._finish()
+
+    def _name_remaining(self) -> None:
+        try:
+            self.remaining = self._kin.named()
+        except Exception:
+            self.log.failure("what a turn left running could not be looked at")
 
     def _climb(self) -> None:
         self._cancel(self._call)
@@ -129,6 +154,8 @@ class Ladder:
 
     def _give_up(self) -> None:
         self.survivors = self._left()
+        if self.survivors:
+            self._name_remaining()
         self._finish()
 
     def _finish(self) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from attrs import frozen
 
-from hivesub.records import Outcome, Result, TurnEnd, UsageLimit
+from hivesub.records import LeftProcess, Outcome, Result, TurnEnd, UsageLimit
 from hivesub.turns.stream import Stream
 
 DETAIL_LIMIT = 2000
@@ -74,6 +74,7 @@ def judge(
     no_tools: bool = False,
     asked_tools: tuple[str, ...] = (),
     survivors: int | None = 0,
+    left: tuple[LeftProcess, ...] = (),
 ) -> TurnEnd:
     """The end of a turn, from what was seen of it.
 
@@ -91,6 +92,7 @@ def judge(
     :param no_tools: it was ended by us since `init` listed none of `asked_tools`, the built-ins asked for.
     :param survivors: how many processes that it started were still there after our SIGKILL, None where nobody could
         tell.
+    :param left: what outlived it, these among them.
     """
     result = lingered_result if lingered and lingered_result is not None else stream.result
     observed = _Observed(
@@ -117,6 +119,7 @@ def judge(
         budget_stop=verdict.budget_stop,
         limit=stream.limit if verdict.outcome is Outcome.FAILED else None,
         lingered=lingered,
+        left=left,
         init=stream.init,
         result=result,
         usage=stream.usage,
@@ -310,10 +313,13 @@ def _detail(said: str, survivors: int | None) -> str:
     elif survivors:
         what = "1 process that it started was" if survivors == 1 else f"{survivors} processes that it started were"
         left = f"{what} still there after SIGKILL"
-    # Not cut off with the rest: it is what somebody has to act on.
-    return "; ".join(
-        filter(None, [_cut(said, DETAIL_LIMIT - len(left) - 2) if left else _cut(said, DETAIL_LIMIT), left])
-    )
+    return with_note(said, left)
+
+
+def with_note(detail: str, note: str) -> str:
+    """A detail and what somebody has to act on, which is not cut off with the rest; either may be ""."""
+    room = DETAIL_LIMIT - (len(note) + 2 if note else 0)
+    return "; ".join(filter(None, [_cut(detail, room), note]))
 
 
 def _cut(text: str, limit: int) -> str:

@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
+from hivesub.records import LeftProcess
 from hivesub.turns.command import MARK_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_NAMED = 100
 
 _PROC = Path("/proc")
 
@@ -45,6 +52,21 @@ def marked(*prefixes: str, proc: Path = _PROC) -> set[int]:
         if variable in environ and any(each.startswith(wanted) for each in environ.split(b"\0")):
             found.add(int(entry))
     return found
+
+
+def still_marked(prefix: str, pids: Iterable[int], *, proc: Path = _PROC) -> set[int]:
+    """Which of these processes live and bear a mark that begins with a prefix."""
+    if not proc.is_dir():
+        return marked(prefix, proc=proc) & set(pids)
+    return {pid for pid in pids if _bears(proc / str(pid), f"{MARK_VARIABLE}={prefix}".encode())}
+
+
+def _bears(process: Path, wanted: bytes) -> bool:
+    try:
+        environ = (process / "environ").read_bytes()
+    except OSError:
+        return False
+    return environ.startswith(wanted) or b"\0" + wanted in environ
 
 
 def _alive(process: psutil.Process) -> bool:
@@ -96,6 +118,19 @@ class Kin:
                 continue
         self._known = {process for process in self._known if process.pid != self._pid and _alive(process)}
         return sorted(self._known, key=lambda process: process.pid)
+
+    def named(self) -> tuple[LeftProcess, ...]:
+        """The same with their names, as many as are worth naming.
+
+        :raises OSError: as `others`.
+        """
+        found = []
+        for process in self.others()[:MOST_NAMED]:
+            try:
+                found.append(LeftProcess(pid=process.pid, name=process.name()))
+            except (psutil.Error, OSError):
+                continue
+        return tuple(found)
 
     def send(self, number: int, *, child: bool) -> int:
         """Send a signal to the child's group and to everything else that it started. Where the latter cannot be looked

@@ -22,12 +22,12 @@ from hivesub.turns.ladder import Ladder
 from hivesub.turns.leftovers import end_leftovers
 from hivesub.turns.mcpconfig import config_json, remove_config, write_config
 from hivesub.turns.pipes import widen
-from hivesub.turns.processes import Kin, marked
+from hivesub.turns.processes import Kin, marked, still_marked
 from hivesub.turns.spawnerror import no_process
 from hivesub.turns.turn import Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
     from twisted.internet.interfaces import IReactorProcess, IReactorTime
@@ -122,6 +122,9 @@ class TurnSpawner:
         return end_leftovers(
             [run_mark], clock=self._clock, marked=self._marked, whose="the turns of an interrupted run"
         )
+
+    def still_there(self, run_mark: str, pids: Iterable[int]) -> set[int]:
+        return still_marked(run_mark, pids)
 
     async def _spawn(self, spec: TurnSpec, signalled: Signalled) -> ITurn:
         program = await self._claude.program()

@@ -316,6 +316,7 @@ class Turn(ProcessProtocol):
             no_tools=self._no_tools,
             asked_tools=self.spec.tools,
             survivors=self._ladder.survivors,
+            left=self._ladder.remaining,
             ended_at=self._now(),
             redact=self._redact,
         )

@@ -167,9 +167,19 @@ echo '{INIT}'; echo '{RESULT}'"""
 
 async def test_a_grandchild_that_holds_stdout_does_not_hold_the_turn_and_is_left_alone(bench: Bench) -> None:
     turn = await bench.spawn(f"{started('g', STAY)}; echo '{INIT}'; echo '{RESULT}'; exit 0")
-    assert (await ended(turn)).outcome is Outcome.FINISHED
+    end = await ended(turn)
+    assert end.outcome is Outcome.FINISHED
     assert bench.left() == bench.pids()
-    assert len(bench.pids()) == 1
+    (pid,) = bench.pids()
+    assert [left.pid for left in end.left] == [pid]
+    assert bench.source.still_there(turn.mark, [pid, os.getpid()]) == {pid}
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: not bench.source.still_there(turn.mark, [pid]))
+
+
+async def test_what_ends_with_a_child_a_moment_after_it_was_not_left_running(bench: Bench) -> None:
+    turn = await bench.spawn(f"{started('g', 'sleep 0.15')}; echo '{INIT}'; echo '{RESULT}'; exit 0")
+    assert (await ended(turn)).left == ()
 
 
 async def test_output_just_before_the_exit_is_read_to_its_end_although_the_pipe_stays_open(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -115,6 +116,9 @@ class WatchedSource:
 
     def end_left(self, run_mark: str) -> Deferred[int]:
         return self.fake.end_left(run_mark)
+
+    def still_there(self, run_mark: str, pids: Iterable[int]) -> set[int]:
+        return self.fake.still_there(run_mark, pids)
 
 
 class Hive:

@@ -14,6 +14,10 @@ from hivesub.turns.ladder import Ladder
 INT, TERM, KILL = signal.SIGINT, signal.SIGTERM, signal.SIGKILL
 
 
+def cannot_look() -> list[int]:
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
 class Stopping(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
@@ -94,7 +98,29 @@ class Stopping(SynchronousTestCase):
     def test_the_exit_of_an_unsignalled_child_leaves_what_it_started_alone(self) -> None:
         self.kin.left = 2
         self.ladder.child_exited(sweep=False)
-        self.assertEqual((self.kin.sent, self.kin.left, self.cleared), ([], 2, [0.0]))
+        self.pass_s(1)
+        self.assertEqual((self.kin.sent, self.kin.left, len(self.cleared)), ([], 2, 1))
+        self.assertEqual([left.name for left in self.ladder.remaining], ["left0", "left1"])
+
+    def test_what_goes_with_a_child_a_moment_later_was_not_left_running(self) -> None:
+        self.kin.left = 2
+        self.ladder.child_exited(sweep=False)
+        self.assertEqual(self.cleared, [])
+        self.kin.left = 0
+        self.pass_s(0.25)
+        self.assertEqual((len(self.cleared), self.ladder.remaining), (1, ()))
+        self.assertEqual(self.clock.getDelayedCalls(), [])
+
+    def test_a_child_that_left_nothing_is_clear_at_once(self) -> None:
+        self.ladder.child_exited(sweep=False)
+        self.assertEqual((self.cleared, self.clock.getDelayedCalls()), ([0.0], []))
+
+    def test_what_cannot_be_looked_at_keeps_nobody_waiting(self) -> None:
+        self.patch(self.kin, "others", cannot_look)
+        self.patch(self.kin, "named", cannot_look)
+        self.ladder.child_exited(sweep=False)
+        self.assertEqual((self.cleared, self.ladder.remaining), ([0.0], ()))
+        self.assertEqual(len(self.flushLoggedErrors(OSError)), 2)
 
     def test_a_sweep_ends_what_is_left_and_is_clear_once_it_is_gone(self) -> None:
         self.kin.left = 2
@@ -132,6 +158,7 @@ class Stopping(SynchronousTestCase):
         self.assertEqual(self.cleared, [])
         self.pass_s(0.5)
         self.assertEqual((len(self.cleared), self.ladder.survivors), (1, 3))
+        self.assertEqual(len(self.ladder.remaining), 3)
         self.assertLess(self.cleared[0], 10)
         self.assertEqual(self.clock.getDelayedCalls(), [])
 

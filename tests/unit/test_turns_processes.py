@@ -12,7 +12,7 @@ import psutil
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.turns import processes
-from hivesub.turns.processes import Kin, marked
+from hivesub.turns.processes import Kin, marked, still_marked
 
 INT = signal.SIGINT
 CHILD, GROUPED, APART, STRAY = 5_000_000, 5_000_001, 5_000_002, 5_000_003
@@ -56,6 +56,12 @@ class Marked(SynchronousTestCase):
         self.process(12, b"")
         self.process(13, b"HIVESUB_TURN=m-1\0")
         self.assertEqual(self.found("m-"), {13})
+
+    def test_of_some_ids_those_that_still_bear_it_are_found(self) -> None:
+        self.process(11, b"HIVESUB_TURN=m-1\0A=b\0")
+        self.process(12, b"A=b\0HIVESUB_TURN=other\0")  # its id is another's by now
+        self.process(14, b"HIVESUB_TURN=m-2\0")
+        self.assertEqual(still_marked("m-", [11, 12, 13], proc=self.proc), {11})
 
     def test_without_proc_the_processes_are_asked_one_by_one(self) -> None:
         environs = {

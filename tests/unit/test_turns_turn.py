@@ -514,7 +514,10 @@ class Announcer(TurnTestCase):
             self.kin.left = 2
             self.child.out(init() + result())
             self.child.exit(code)
-            self.assertEqual((self.end().outcome, self.kin.left, self.signals()), (outcome, 2, []))
+            self.pass_s(1)
+            end = self.end()
+            self.assertEqual((end.outcome, self.kin.left, self.signals()), (outcome, 2, []))
+            self.assertEqual([left.name for left in end.left], ["left0", "left1"])
 
     def test_the_exit_is_told_once_and_before_anything_else(self) -> None:
         self.child.out(init() + result())
