@@ -41,6 +41,7 @@ ONLY_OF = {
     "budget_anew_usd": ("continue",),
     "under_way": ("continue",),
     "escalated": ("interrupt",),
+    "session_kept": ("interrupt",),
 }
 """Fields of an answer that only some of the tools that share its shape give."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         TurnEnd,
         TurnSpec,
     )
-    from hivesub.shapes import OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, TaskState, Todo
+    from hivesub.shapes import OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, Steps, TaskState, Todo
 
     Signalled = Callable[[SignalKind, str, str | None], Deferred[str]]
     """Takes (kind, message, report_file) of a signal; fires with the note for its answer."""
@@ -203,6 +203,23 @@ class IFleet(Interface):
         """Begin an interrupt of a task's run. Does nothing where it has ended."""
 
 
+class ITranscripts(Interface):
+    """Claude's own records of its sessions, on this machine. Whatever cannot be read is as if it were not there."""
+
+    def find(session_id: str, directory: str, within_s: float = 5.0) -> Deferred[str | None]:
+        """Find a session's record.
+
+        :param directory: the one that it works in, where it is looked for first.
+        :returns: fires with its path, or with None where there is none here or the look takes longer.
+        """
+
+    def steps(path: str, after: int) -> Deferred[Steps]:
+        """Read the last steps in one, redacted.
+
+        :param after: the `offset` of an earlier look, whose steps are left out; 0 at the first.
+        """
+
+
 class IOperatorView(Interface):
     """The fleet as its operator sees it. Nothing here changes anything."""
 
@@ -211,6 +228,11 @@ class IOperatorView(Interface):
 
     def one(name: str) -> OperatorRecord | None:
         """One subagent's record with its history; None when there is none."""
+
+    def steps(name: str, after: int) -> Deferred[Steps | None]:
+        """What a subagent did last, off claude's own record of its session; fires with None when there is no such
+        subagent.
+        """
 
     def reading() -> Any:
         """A `hivesub.runs.tally.Reading`: what was counted since the daemon's start."""

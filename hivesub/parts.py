@@ -39,6 +39,7 @@ from hivesub.turns.program import Claude
 from hivesub.turns.serverfile import ServerFile, file_text
 from hivesub.turns.spawner import TurnSpawner
 from hivesub.turns.toolset import resolve_tools
+from hivesub.turns.transcript import Transcripts
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.mcp import McpApp
 from hivesub.web.metrics import Metrics
@@ -160,6 +161,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         look=look,
         spawned=lambda pid: _made_a_child(pid, descriptors),
     )
+    transcripts = Transcripts(config_dir(settings.environ), reactor, threads, redactor.redact)
     announcer = Announcer(
         report=ReportFile(clock=reactor, in_thread=threads),
         outbox=outbox,
@@ -191,6 +193,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
             environ=settings.environ,
         ),
         limits=Limits(clock=reactor, most_s=settings.limit_wait_s, spread_s=lambda: random.uniform(0, LIMIT_SPREAD_S)),
+        transcripts=transcripts,
         heard=Heard([todo for todo in settings.todos if not isinstance(todo, str)], reactor, threads),
     )
     agent = McpApp(subagent_server(fleet, tools), long_calls={"status": "wait_s"})
@@ -201,6 +204,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         clock=reactor,
         redactor=redactor,
         max_running=settings.max_running,
+        transcripts=transcripts,
         still_there=source.still_there,
     )
     tree = Tree(

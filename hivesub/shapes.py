@@ -90,6 +90,7 @@ class Record(TypedDict):
     signals_left_out: NotRequired[
         Annotated[int, "only where it reported more than is kept, 100 signals and 40,000 characters: how many more"]
     ]
+    transcript: Annotated[str | None, "claude's own record of the session, once it is known where that is"]
     left_running: NotRequired[
         Annotated[
             int, "only where there are some: processes that turns of the run left running and that are still there"
@@ -141,6 +142,11 @@ class RunAnswer(Beside):
         Annotated[bool, "false where claude had not said within 5 s that it resumed the session: the todo will say"]
     ]
     escalated: NotRequired[Annotated[bool, "whether more than SIGINT was needed"]]
+    session_kept: NotRequired[
+        Annotated[
+            bool, "whether claude has kept the session, so that `continue` finds it; absent where that is unknown"
+        ]
+    ]
 
 
 class StatusAnswer(TypedDict):
@@ -195,6 +201,24 @@ class PastTurnRecord(TypedDict):
     bytes_read: int
     cost_usd: float | None
     check: str | None
+
+
+class StepRecord(TypedDict):
+    """Something that a subagent did, off claude's record of its session: `what` is a tool, `says`, `is told` or
+    `error`.
+    """
+
+    at: str
+    what: str
+    text: str
+
+
+class Steps(TypedDict):
+    """The last steps of a subagent. `transcript`: where they were read. `offset`: where that look ended."""
+
+    transcript: str | None
+    steps: list[StepRecord]
+    offset: int
 
 
 class ActivityRecord(TypedDict):

@@ -20,7 +20,7 @@ from hivesub.errors import (
     TooManyRunning,
 )
 from hivesub.interfaces import IFleet
-from hivesub.records import State, TodoState
+from hivesub.records import Control, State, TodoState
 from hivesub.runs import logbook
 from hivesub.runs.active import ActiveRun, stop_all
 from hivesub.runs.plan import (
@@ -35,7 +35,7 @@ from hivesub.runs.plan import (
 )
 from hivesub.runs.requestkeys import RequestKeys, check_same, digest_of
 from hivesub.runs.roster import REMEMBERED, KeptCall, Roster
-from hivesub.runs.views import Views
+from hivesub.runs.views import Views, find_transcript_of
 from hivesub.system.lookups import at_once
 from hivesub.todos.todo import announcement
 from hivesub.waiters import Waiters
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IReactorTime
 
-    from hivesub.interfaces import IChecks, IHeard, IRedactor, ITurnSpawner
+    from hivesub.interfaces import IChecks, IHeard, IRedactor, ITranscripts, ITurnSpawner
     from hivesub.records import ContinueRequest, RunRequest, StartRequest
     from hivesub.runs.announcement import Announcer
     from hivesub.runs.machine import Limits
@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from hivesub.system.lookups import Look
 
 INTERRUPTED = "interrupted by the agent"
+LOOK_S = 0.4
+"""How long a look for the session may take at the least that an interrupted run has left."""
 INTERRUPT_S = 9.5
 """How long `interrupt` waits for the child to go: its answer comes within 10 s."""
 
@@ -72,6 +74,7 @@ class Fleet:
     :param new_task_id: gives a fresh id that cannot be guessed.
     :param limits: how usage limits are waited out.
     :param checks: the operator's.
+    :param transcripts: finds claude's own record of a session.
     :param heard: where it is kept of which ends the agent has heard.
     :param look: looks at the paths that an agent or a subagent names.
     """
@@ -96,6 +99,7 @@ class Fleet:
         limits: Limits,
         checks: IChecks,
         look: Look = at_once,
+        transcripts: ITranscripts,
     ) -> None:
         self._source = source
         self._clock = clock
@@ -115,6 +119,7 @@ class Fleet:
         self._limits = limits
         self._checks = checks
         self._look = look
+        self._transcripts = transcripts
         self._tasks: dict[str, Run] = {}
         self._roster = Roster()
         self._active: dict[str, ActiveRun] = {}
@@ -210,7 +215,12 @@ class Fleet:
         if not run.over:
             raise StillRunning(f"{name} has not ended yet: {active.why_not_over()}. Ask `status` again")
         await active.swept(max(0.0, deadline - self._clock.seconds()))
-        return {"subagent": self._views.record(run), "escalated": run.escalated}
+        answer: RunAnswer = {"subagent": self._views.record(run), "escalated": run.escalated}
+        await find_transcript_of(run, self._transcripts, max(LOOK_S, deadline - self._clock.seconds()))
+        # A claude that has not reached its signal route yet keeps no session (measured, 2.1.332).
+        if run.transcript is not None or (run.session is not None and run.control is Control.UNKNOWN):
+            answer["session_kept"] = run.transcript is not None
+        return answer
 
     # What the agent has heard of.
 
@@ -369,10 +379,18 @@ class Fleet:
             checks=self._checks,
             look=self._look,
             finished=partial(self._finished, earlier),
-            taken_up=self._check_sessions,
+            taken_up=partial(self._taken_up, run),
             tally=self._tally,
         )
         return active
+
+    def _taken_up(self, run: Run) -> None:
+        self._check_sessions()
+        self._find_transcript(run)
+
+    def _find_transcript(self, run: Run) -> Deferred[None]:
+        finding = Deferred.fromCoroutine(find_transcript_of(run, self._transcripts))
+        return finding.addErrback(lambda why: self.log.failure("no transcript of {name}", why, name=run.name))
 
     def _check_sessions(self) -> None:
         """End whichever run turns out to work in the session of an earlier one."""
@@ -412,6 +430,7 @@ class Fleet:
         # Last: an end that cannot be counted is announced all the same.
         self._tally.todo_moved(old, TodoState.PENDING)
         self._tally.run_ended(run.stop_reason)
+        self._find_transcript(run)
         logbook.ended(self._views.record(run))
 
     def _announced(self, run: Run) -> None:

@@ -59,6 +59,7 @@ def record(
     ]
     made["report_file"] = None if run.report_file is None else valid_text(identifier(run.report_file))
     made["report_error"] = None if run.report_error is None else valid_text(run.report_error)
+    made["transcript"] = None if run.transcript is None else valid_text(identifier(run.transcript))
     made["missing_tools"] = list(run.missing_tools)
     if turn is not None and turn.control is not Control.UNKNOWN:
         made["control"] = turn.control
@@ -130,6 +131,7 @@ def _without_texts(run: Run) -> Record:
         "last_turn": _last_turn(run),
         "stop_reason": None if run.stop_reason is None else {"kind": run.stop_reason.kind, "message": ""},
         "signals": [],
+        "transcript": None,
         "report_file": None,
         "report_error": None,
         "usage": {

@@ -60,6 +60,7 @@ class Run:
     `report_within`: the directory that the report must lie in, where a subagent named the path.
     `error`: why a process could not be started.
     `waiting_until`: when a turn that a usage limit refused is run again, None while none waits for that.
+    `transcript`: the path of claude's own record of the session, once it has been found.
     `left`: what its turns left running when they ended.
     `cut_off_before`: the signal that killed the turn before this run, None where none did.
     `clash`: why the run was ended for the sake of another that works in the same session.
@@ -114,6 +115,7 @@ class Run:
     report_error: str | None = None
     error: HivesubError | None = None
     escalated: bool = False
+    transcript: str | None = None
     left: tuple[LeftProcess, ...] = ()
     clash: str | None = None
     missed: bool = False

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from attrs import frozen
+from twisted.internet.defer import Deferred
 from zope.interface import implementer
 
 from hivesub.interfaces import IOperatorView
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
     from twisted.internet.interfaces import IReactorTime
 
-    from hivesub.interfaces import IRedactor
+    from hivesub.interfaces import IRedactor, ITranscripts
     from hivesub.runs.run import Run
     from hivesub.runs.tally import Tally
-    from hivesub.shapes import Beside, OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer
+    from hivesub.shapes import Beside, OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, Steps
 
 LISTED = 20
 """How many ended subagents are listed for an agent, and for its operator."""
@@ -40,6 +41,13 @@ def listed(runs: Sequence[Run], ended: int) -> list[Run]:
     """
     over = [run for run in runs if run.over]
     return [run for run in runs if not run.over] + list(reversed(over[-ended:]))
+
+
+async def find_transcript_of(run: Run, transcripts: ITranscripts, within_s: float = 5.0) -> None:
+    """Look for the transcript of the session that a run works in, unless it is known already."""
+    session = run.session
+    if session is not None and (run.transcript is None or session not in run.transcript):
+        run.transcript = await transcripts.find(session, str(run.dir), within_s)
 
 
 def counts(runs: Sequence[Run]) -> dict[str, int]:
@@ -101,6 +109,7 @@ class OperatorView:
         clock: IReactorTime,
         redactor: IRedactor,
         max_running: int,
+        transcripts: ITranscripts,
         still_there: StillThere | None = None,
     ) -> None:
         self._runs = runs
@@ -108,6 +117,7 @@ class OperatorView:
         self._clock = clock
         self._views = Views(clock=clock, redactor=redactor, still_there=still_there)
         self._max_running = max_running
+        self._transcripts = transcripts
 
     def all(self) -> OperatorList:
         runs = self._runs()
@@ -117,6 +127,18 @@ class OperatorView:
     def one(self, name: str) -> OperatorRecord | None:
         run = next((run for run in self._runs() if run.name == name), None)
         return None if run is None else self._with_history(run, None)
+
+    def steps(self, name: str, after: int) -> Deferred[Steps | None]:
+        return Deferred.fromCoroutine(self._steps(name, after))
+
+    async def _steps(self, name: str, after: int) -> Steps | None:
+        run = next((run for run in self._runs() if run.name == name), None)
+        if run is None:
+            return None
+        await find_transcript_of(run, self._transcripts)
+        if run.transcript is None:
+            return {"transcript": None, "steps": [], "offset": 0}
+        return await self._transcripts.steps(run.transcript, after)
 
     def _with_history(self, run: Run, goal_limit: int | None) -> OperatorRecord:
         history = run.history.record(run.turn, self._clock.seconds())

@@ -47,6 +47,7 @@ _ASK_AGAIN = "Nothing has ended within 50 s, the longest that this client can wa
 _NO_GOAL = "No goal is remembered: a single turn; give `goal` to work toward one"
 _NOT_TAKEN_UP = "Claude has not said yet that it resumed the session: `status` will show whether it could."
 # Claude connects to its signal route before it keeps a session: one killed before that leaves none (measured, 2.1.332).
+_NO_SESSION = "Claude had not kept the session yet, so that `continue` will find none: `start` it anew."
 _NEXT_UNBORN = "Claude had hardly begun: where `continue` finds no session to resume, `start` it anew."
 
 
@@ -89,7 +90,7 @@ def interrupt_text(answer: RunAnswer) -> str:
             "The run is over: no further turn follows.",
             "It did not go at the first signal; stronger ones had to follow." if answer.get("escalated") else "",
             f"Detail: {_stop(last['detail'])}" if last and last["detail"] else "",
-            _next(record),
+            _after_interrupt(answer),
         )
     )
 
@@ -232,6 +233,14 @@ def _left_running(record: Record) -> str:
         return ""
     what = "1 process that its turns started is" if count == 1 else f"{count} processes that its turns started are"
     return f"{what} still running."
+
+
+def _after_interrupt(answer: RunAnswer) -> str:
+    """What `continue` will find of the session."""
+    reason, kept = answer["subagent"]["stop_reason"], answer.get("session_kept")
+    if reason is None or kept is None:
+        return _next(answer["subagent"])
+    return ending_of(reason).next_step if kept else _NO_SESSION
 
 
 def _stopped_by(record: Record) -> StopKind | None:

@@ -29,6 +29,7 @@ from tests.support.runfakes import (
     FakeOutbox,
     FakeRedactor,
     FakeReport,
+    FakeTranscripts,
     session,
     used,
 )
@@ -164,6 +165,7 @@ class Hive:
             heard=FakeHeard(),
             checks=FakeChecks(self.clock),
             limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
+            transcripts=FakeTranscripts(),
         )
 
     def now(self) -> datetime:

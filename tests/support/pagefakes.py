@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from twisted.internet.defer import Deferred, succeed
 from zope.interface import implementer
 
 from hivesub.interfaces import IOperatorView
 from hivesub.runs.tally import BOUNDS_S, Reading
-from hivesub.shapes import Record
+from hivesub.shapes import Record, Steps
 
 
 def a_turn(number: int, outcome: str = "finished", **changes: Any) -> Record:
@@ -28,6 +29,7 @@ def a_record(name: str = "alpha", **changes: Any) -> Record:
         "last_turn": None, "stop_reason": None, "signals": [], "report_file": None, "report_error": None,
         "usage": {"cost_usd": 0.25, "claude_turns": 3, "input_tokens": 20, "output_tokens": 6},
         "control": "connected", "retrying": None, "check": None, "missing_tools": [], "todo": "none", "pid": 4242,
+        "transcript": None,
         "history": {
             "run": 1, "turns": [a_turn(1)], "turn_started_at": "2031-05-06T07:08:13.000Z", "bytes_read": 1200,
             "activity": {"slot_s": 5, "bytes": [0] * 118 + [1000, 0]},
@@ -60,11 +62,12 @@ def a_reading(**changes: Any) -> Reading:
 
 @implementer(IOperatorView)
 class FakeOperatorView:
-    """Gives the records that a test puts into `records`, and the reading in `numbers`."""
+    """Gives the records that a test puts into `records`, and the reading in `numbers`, the steps in `did`."""
 
     def __init__(self, *records: Record) -> None:
         self.records = list(records)
         self.numbers = a_reading()
+        self.did: Steps = {"transcript": None, "steps": [], "offset": 0}
 
     def all(self) -> Record:
         counts = Counter(record["state"] for record in self.records)
@@ -73,6 +76,9 @@ class FakeOperatorView:
 
     def one(self, name: str) -> Record | None:
         return next((record for record in self.records if record["name"] == name), None)
+
+    def steps(self, name: str, after: int) -> Deferred[Steps | None]:
+        return succeed(self.did if self.one(name) is not None else None)
 
     def reading(self) -> Reading:
         return self.numbers

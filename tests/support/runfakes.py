@@ -15,7 +15,7 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from hivesub.interfaces import ICheck, IChecks, IHeard, IOutbox, IRedactor, IReport
+from hivesub.interfaces import ICheck, IChecks, IHeard, IOutbox, IRedactor, IReport, ITranscripts
 from hivesub.records import (
     CheckEnd,
     CheckOutcome,
@@ -31,7 +31,7 @@ from hivesub.records import (
 from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
 from hivesub.runs.machine import Limits
-from hivesub.shapes import Record
+from hivesub.shapes import Record, StepRecord, Steps
 from hivesub.testing import FakeTurn, FakeTurnSpawner
 from hivesub.waiters import OneShot
 from tests.support.options import grouped
@@ -182,6 +182,23 @@ class FakeChecks:
         return self.runs[-1]
 
 
+@implementer(ITranscripts)
+class FakeTranscripts:
+    """`paths`: where the transcript of a session is. `asked`: which were looked for."""
+
+    def __init__(self) -> None:
+        self.paths: dict[str, str] = {}
+        self.asked: list[str] = []
+
+    def find(self, session_id: str, directory: str, within_s: float = 5.0) -> Deferred[str | None]:
+        self.asked.append(session_id)
+        return succeed(self.paths.get(session_id))
+
+    def steps(self, path: str, after: int) -> Deferred[Steps]:
+        step: StepRecord = {"at": "2031-05-06T07:08:09.123Z", "what": "Read", "text": path}
+        return succeed({"transcript": path, "steps": [step], "offset": after + 1})
+
+
 class FleetCase(SynchronousTestCase):
     """A fleet in a directory of its own. `told`: the order in which reports and todos came."""
 
@@ -190,6 +207,7 @@ class FleetCase(SynchronousTestCase):
     def setUp(self) -> None:
         self.clock = Clock()
         self.source = FakeTurnSpawner()
+        self.transcripts = FakeTranscripts()
         self.told: list[str] = []
         self.report = FakeReport(self.told)
         self.outbox = FakeOutbox(self.told)
@@ -217,6 +235,7 @@ class FleetCase(SynchronousTestCase):
             max_running=self.max_running,
             config_dir=CONFIG_DIR,
             new_session_id=self.new_session_id,
+            transcripts=self.transcripts,
             new_task_id=lambda: f"task-{next(self.task_numbers)}",
             heard=self.heard,
             checks=self.checks,

@@ -33,6 +33,7 @@ def record(**changes: Any) -> Record:
         "last_turn": None,
         "stop_reason": None,
         "signals": [],
+        "transcript": None,
         "report_file": None,
         "report_error": None,
         "usage": {"cost_usd": None, "claude_turns": 0, "input_tokens": 0, "output_tokens": 0},

@@ -8,9 +8,10 @@ from twisted.internet.defer import Deferred, fail
 
 from hivesub.errors import ContinueFailed, HivesubError, NotRunning, StillRunning, Stopping, UnknownName
 from hivesub.interfaces import ITurn
-from hivesub.records import Outcome, SignalKind
+from hivesub.records import Control, Outcome, SignalKind
 from hivesub.runs.active import OVER_S, REPORT_S, ActiveRun
-from tests.support.runfakes import FleetCase, turn_end
+from hivesub.tools.texts import interrupt_text
+from tests.support.runfakes import FleetCase, session, turn_end
 
 
 def cannot_stop(reason: str) -> None:
@@ -38,6 +39,24 @@ class AnInterrupt(FleetCase):
         self.assertEqual((told["subagent"]["state"], told["escalated"]), ("killed", False))
         self.assertEqual(told["subagent"]["last_turn"]["signal"], "SIGINT")
         self.assertEqual((len(self.source.turns), self.clock.getDelayedCalls()), (1, []))
+
+    def test_it_says_whether_claude_has_kept_the_session(self) -> None:
+        for paths, kept in (({}, False), ({session(1): f"/c/projects/x/{session(1)}.jsonl"}, True)):
+            self.setUp()
+            self.transcripts.paths = paths
+            self.start()
+            answer = self.fleet.interrupt("alpha")
+            self.killed()
+            told = self.successResultOf(answer)
+            self.assertIs(told["session_kept"], kept)
+            self.assertEqual("will find none: `start` it anew" in interrupt_text(told), not kept)
+
+    def test_a_session_that_is_not_found_here_although_claude_was_at_work_is_not_said_to_be_lost(self) -> None:
+        self.start()
+        self.turn.control = Control.CONNECTED
+        answer = self.fleet.interrupt("alpha")
+        self.killed()
+        self.assertNotIn("session_kept", self.successResultOf(answer))
 
     def test_what_earlier_turns_of_the_run_left_is_ended_before_it_is_answered(self) -> None:
         self.start(goal="g")

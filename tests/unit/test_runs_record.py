@@ -29,6 +29,7 @@ FIELDS = {
     "last_turn",
     "stop_reason",
     "signals",
+    "transcript",
     "report_file",
     "report_error",
     "usage",

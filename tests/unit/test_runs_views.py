@@ -10,8 +10,8 @@ from zope.interface.verify import verifyObject
 from hivesub.interfaces import IOperatorView
 from hivesub.records import Outcome, SignalKind, StopKind, TodoState
 from hivesub.runs.views import OPERATOR_LISTED, OperatorView
-from hivesub.shapes import Record
-from tests.support.runfakes import FakeRedactor, FleetCase, init, unborn, used
+from hivesub.shapes import Record, Steps
+from tests.support.runfakes import FakeRedactor, FleetCase, init, session, unborn, used
 
 
 class OverlookCase(FleetCase):
@@ -23,6 +23,7 @@ class OverlookCase(FleetCase):
             clock=self.clock,
             redactor=FakeRedactor(),
             max_running=16,
+            transcripts=self.transcripts,
         )
 
     def history(self, name: str = "alpha") -> Record:
@@ -30,6 +31,23 @@ class OverlookCase(FleetCase):
         assert told is not None
         history: Record = told["history"]
         return history
+
+
+class TheSteps(OverlookCase):
+    def steps(self, after: int = 0) -> Steps | None:
+        return self.successResultOf(self.overlook.steps("alpha", after))
+
+    def test_they_are_read_off_the_transcript_once_it_is_there(self) -> None:
+        self.start()
+        self.assertEqual(self.steps(), {"transcript": None, "steps": [], "offset": 0})
+        self.transcripts.paths[session(1)] = f"/c/projects/x/{session(1)}.jsonl"
+        found = self.steps(4)
+        assert found is not None
+        self.assertEqual((found["steps"][0]["text"], found["offset"]), (f"/c/projects/x/{session(1)}.jsonl", 5))
+        self.assertEqual(self.record()["transcript"], found["transcript"])
+
+    def test_of_a_name_that_nobody_knows_there_are_none(self) -> None:
+        self.assertIsNone(self.steps())
 
 
 class ThePast(OverlookCase):

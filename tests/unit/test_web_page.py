@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from importlib.resources import files
@@ -169,6 +170,29 @@ class ThePageOfOne(PageCase):
         self.fleet.records = [record]
         text = self.text("/?name=alpha")
         self.assertEqual([text.count(mark) for mark in "✓✗?"], [1, 1, 1])
+
+    def test_what_it_did_last_is_shown_the_latest_first(self) -> None:
+        self.fleet.records = [a_record(transcript="/c/projects/x/s.jsonl")]
+        self.assertNotIn("Last steps", self.text("/?name=alpha"))
+        self.fleet.did["steps"] = [
+            {"at": "2031-05-06T07:08:09.123Z", "what": "Read", "text": "/srv/a.py"},
+            {"at": "", "what": "Bash", "text": HOSTILE},
+        ]
+        text = self.text("/?name=alpha")
+        self.assertIn("07:08:09 UTC Read /srv/a.py", text)
+        self.assertLess(text.index("Bash"), text.index("07:08:09 UTC Read"))
+        self.assertIn("Transcript /c/projects/x/s.jsonl", text)
+        self.assertNotIn("<script>alert", self.page("/?name=alpha"))
+
+    def test_its_steps_are_given_as_json_to_who_asks_for_them(self) -> None:
+        self.fleet.records = [a_record()]
+        self.fleet.did["offset"] = 7
+        status, headers, body = self.ask("/steps?name=alpha&after=3")
+        self.assertEqual((status, headers["content-type"]), (200, "application/json"))
+        self.assertEqual(json.loads(body), {"transcript": None, "steps": [], "offset": 7})
+        for odd in ("after=x", "after=-1", "after=" + "9" * 30, ""):
+            self.assertEqual(self.ask(f"/steps?name=alpha&{odd}")[0], 200)
+        self.assertEqual([self.ask(path)[0] for path in ("/steps?name=nope", "/steps")], [404, 404])
 
     def test_an_unknown_name_is_a_page_with_status_404(self) -> None:
         status, _, body = self.ask("/?name=%3Cb%3E")

@@ -6,7 +6,7 @@ The sentences about ends are `hivesub.wording`'s, as in `status`, the todo and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
@@ -19,7 +19,7 @@ from twisted.web.template import Element, Tag, XMLString, renderer, tags
 from hivesub.endings import CHECKS, GOING_ON, UNVERIFIED
 from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, size, span, whole
 from hivesub.records import CheckOutcome, StopKind
-from hivesub.shapes import OperatorList, OperatorRecord
+from hivesub.shapes import OperatorList, OperatorRecord, StepRecord
 from hivesub.web.page.draw import activity, activity_words, timeline
 from hivesub.wording import check_sentence, claims_sentence, outcome_sentence, stop_sentence, title_words, turn_phrase
 
@@ -27,6 +27,8 @@ Pause = Callable[[], Deferred[str]]
 
 ROW_SLOTS = 24
 """Slots of output in a row of the list: two minutes."""
+SHOWN_STEPS = 20
+"""Of what a subagent did last, on its page."""
 BATCH_ROWS = 8
 """Rows that are made at a stretch: one takes about a millisecond, and tool calls wait meanwhile."""
 
@@ -122,10 +124,12 @@ class Subagent(Element):
     """One subagent.
 
     :param now: the wall clock's time.
+    :param steps: what it did last, in order.
     """
 
-    def __init__(self, record: OperatorRecord, now: datetime) -> None:
+    def __init__(self, record: OperatorRecord, now: datetime, steps: Sequence[StepRecord]) -> None:
         super().__init__(_loader("subagent"))
+        self._steps = steps
         self._record = record
         self._history = record["history"]
         self._now = now
@@ -201,6 +205,16 @@ class Subagent(Element):
             )
 
     @renderer
+    def steps_section(self, request: IRequest, tag: Tag) -> Tag | str:
+        return tag if self._steps else ""
+
+    @renderer
+    def steps(self, request: IRequest, tag: Tag) -> Iterator[Tag]:
+        for step in self._steps[: -SHOWN_STEPS - 1 : -1]:
+            at = clock(step["at"]) if step["at"] else NOT_KNOWN
+            yield tag.clone().fillSlots(at=at, what=step["what"], text=step["text"])
+
+    @renderer
     def goal_section(self, request: IRequest, tag: Tag) -> Tag | str:
         return tag.fillSlots(goal=self._record["goal"]) if self._record["goal"] else ""
 
@@ -243,6 +257,10 @@ def _facts(record: OperatorRecord) -> Iterator[tuple[str, Any]]:
         yield "Missing tools", ", ".join(record["missing_tools"])
     yield "Directory", tags.code(record["dir"])
     yield "Session", tags.code(record["session_id"] or NOT_KNOWN)
+    if record["transcript"]:
+        yield "Transcript", tags.code(record["transcript"])
+    if record.get("left_running"):
+        yield "Left running", f"{record['left_running']} processes that its turns started"
     if record.get("pid") is not None:
         yield "Process", str(record["pid"])
     if record["history"]["bytes_read"] is not None:
@@ -295,10 +313,12 @@ def overview_page(listed: OperatorList, pause: Pause) -> Element:
     return Shell(f"{running} running", listed["counts"], Overview(listed["subagents"], pause))
 
 
-def subagent_page(record: OperatorRecord, counts: dict[str, int], now: datetime) -> Element:
-    """The page of one, of what `IOperatorView.inspect` gives."""
+def subagent_page(
+    record: OperatorRecord, counts: dict[str, int], now: datetime, steps: Sequence[StepRecord] = ()
+) -> Element:
+    """The page of one, of what `IOperatorView.one` and `steps` give."""
     record = clean(record)
-    return Shell(f"{record['name']}: {record['state']}", counts, Subagent(record, now))
+    return Shell(f"{record['name']}: {record['state']}", counts, Subagent(record, now, clean(list(steps))))
 
 
 def unknown_page(counts: dict[str, int]) -> Element:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 from twisted.logger import Logger
 from twisted.python.failure import Failure
@@ -16,11 +18,11 @@ from twisted.web.server import NOT_DONE_YET
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from twisted.internet.defer import Deferred
     from twisted.internet.interfaces import IReactorTime
     from twisted.web.template import Element
 
     from hivesub.interfaces import IOperatorView
+    from hivesub.shapes import Steps
     from hivesub.web.site import BoundedRequest
 
 POLICY = (
@@ -110,25 +112,28 @@ class Page(_ReadOnly):
             if not gone:
                 self._answer(request, "text/html; charset=utf-8", b"<!DOCTYPE html>\n" + body)
 
-        flattening = flattenString(request, self._element(request))
+        element = Deferred.fromCoroutine(self._element(request))
+        flattening = element.addCallback(lambda found: flattenString(request, found))
         flattening.addCallback(made)
         flattening.addErrback(self._failed, request, gone)
 
     def _pause(self) -> Deferred[str]:
         return deferLater(self._clock, 0, lambda: "")
 
-    def _element(self, request: BoundedRequest) -> Element:
+    async def _element(self, request: BoundedRequest) -> Element:
         from hivesub.web.page.elements import overview_page, subagent_page, unknown_page
 
         listed = self._view.all()
         asked = request.args.get(b"name")
         if asked is None:
-            return overview_page(listed, self._pause)
-        record = self._view.one(asked[0].decode("utf-8", "replace"))
-        if record is None:
+            return overview_page(told, self._pause)
+        name = asked[0].decode("utf-8", "replace")
+        steps = await self._view.steps(name, 0)
+        record = self._view.one(name)
+        if record is None or steps is None:
             request.setResponseCode(404)
-            return unknown_page(listed["counts"])
-        return subagent_page(record, listed["counts"], self._now())
+            return unknown_page(told["counts"])
+        return subagent_page(record, told["counts"], self._now(), steps["steps"])
 
     def _failed(self, failure: Failure, request: BoundedRequest, gone: list[Failure]) -> None:
         _log.failure("the page could not be made", failure=failure)
@@ -138,9 +143,41 @@ class Page(_ReadOnly):
         self._answer(request, "text/plain; charset=utf-8", b"internal error; see the daemon's log\n")
 
 
+class LastSteps(_ReadOnly):
+    """`/steps?name=NAME&after=OFFSET`: what a subagent did last, as JSON, for `hivesub logs`."""
+
+    def __init__(self, view: IOperatorView) -> None:
+        super().__init__()
+        self._view = view
+
+    def _get(self, request: BoundedRequest) -> None:
+        gone: list[Failure] = []
+        request.notifyFinish().addErrback(gone.append)
+        name = request.args.get(b"name", [b""])[0].decode("utf-8", "replace")
+        after = request.args.get(b"after", [b"0"])[0]
+
+        def found(steps: Steps | None) -> None:
+            if gone:
+                return
+            if steps is None:
+                request.setResponseCode(404)
+            answer = {"error": "no subagent of that name is known"} if steps is None else steps
+            self._answer(request, "application/json", json.dumps(answer).encode() + b"\n")
+
+        looking = self._view.steps(name, int(after) if after.isdigit() and len(after) < 16 else 0)
+        looking.addCallback(found).addErrback(self._failed, request, gone)
+
+    def _failed(self, failure: Failure, request: BoundedRequest, gone: list[Failure]) -> None:
+        _log.failure("the last steps could not be given", failure=failure)
+        if not gone:
+            request.setResponseCode(500)
+            self._answer(request, "text/plain; charset=utf-8", b"internal error; see the daemon's log\n")
+
+
 def page_resources(view: IOperatorView, now: Callable[[], datetime], clock: IReactorTime) -> Mapping[str, IResource]:
     """The page and its files, by path, for `hivesub.web.tree.Tree`."""
     return {
         "/": Page(view, now, clock),
+        "/steps": LastSteps(view),
         **{path: PackageFile(path[1:], content_type) for path, content_type in FILES.items()},
     }
