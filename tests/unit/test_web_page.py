@@ -275,7 +275,7 @@ class WhoMayLook(PageCase):
     bearer = Bearer("t0ken")
 
     def test_every_file_asks_for_the_token(self) -> None:
-        for path in ("/", "/?name=alpha", "/page.js", "/page.css", "/icon.svg"):
+        for path in ("/", "/?name=alpha", "/steps?name=alpha", "/page.js", "/page.css", "/icon.svg"):
             status, headers, _ = self.ask(path)
             self.assertEqual(status, 401, path)
             self.assertIn("www-authenticate", headers)
