@@ -78,6 +78,7 @@ class ActiveRun:
         self._launched = Waiters(clock)
         self._over = Waiters(clock)
         self._interrupted = False
+        self._logged = False
         self._sweeping = False
         self._swept = Waiters(clock)
         self._core = Core(
@@ -97,7 +98,8 @@ class ActiveRun:
     def _began(self) -> None:
         turn = self.run.turn
         assert turn is not None
-        if self.run.turn_number == 1:
+        if not self._logged:  # a first turn that a usage limit refused has several processes
+            self._logged = True
             logbook.began(self.run)
         under_way = turn.when_under_way().addCallback(lambda _: self._taken_up() if turn.init is not None else None)
         under_way.addErrback(lambda why: _log.failure("the init of {name} was not looked at", why, name=self.run.name))

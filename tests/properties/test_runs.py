@@ -173,8 +173,8 @@ class Runs(RuleBasedStateMachine):
 
     def end(self, spawned: Spawned, outcome: Outcome, budget_stop: bool, cost: float | None, since: bool) -> None:
         turn = spawned.turn
-        if outcome is Outcome.FINISHED and turn.init is None:
-            turn.begin(init())  # claude never comes to a good end without one
+        if outcome in {Outcome.FINISHED, Outcome.CUT} and turn.init is None:
+            turn.begin(init())  # claude comes to neither end without one
         # A `continue` that still waits for its turn to be under way gets the exit as its own error.
         unheard = [
             call
