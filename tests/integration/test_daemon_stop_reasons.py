@@ -142,14 +142,15 @@ async def test_the_prompts_of_a_goal_run_quote_the_goal_and_number_the_turns(sha
         assert "mcp__subagent_control__goal_reached" in told and "mcp__subagent_control__need_help" in told
 
 
-async def test_a_blocked_run_keeps_its_goal_when_it_is_answered_and_a_reached_one_does_not(
-    shared: World, name: str
-) -> None:
+async def test_a_continued_run_keeps_its_goal_a_claimed_one_too(shared: World, name: str) -> None:
     await shared.run(name, "need_help which?", goal="the tests pass", max_turns=3)
     answered = await shared.agent.call("continue", name=name, prompt="!standin goal_reached so be it")
     assert (answered["subagent"]["goal"], answered["subagent"]["max_turns"]) == ("the tests pass", 3)
     assert (await shared.agent.ended(name))["stop_reason"]["kind"] == "goal_reached"
-    single = await shared.agent.call("continue", name=name, prompt="!standin text more")
+    again = await shared.agent.call("continue", name=name, prompt="!standin goal_reached once more")
+    assert (again["subagent"]["goal"], again["same_goal"]) == ("the tests pass", True)
+    assert (await shared.agent.ended(name))["turn"] == 1
+    single = await shared.agent.call("continue", name=name, prompt="!standin text more", goal="")
     assert (single["subagent"]["goal"], single["subagent"]["turn"]) == (None, None)
     assert (await shared.agent.ended(name))["stop_reason"]["kind"] == "turn_ended"
 

@@ -45,9 +45,8 @@ async def test_sigterm_ends_all_that_runs_and_exits_0_in_time_whatever_the_child
     assert own.configs() == []
     told = {todo["subagent"]["name"]: todo["subagent"] for todo in own.todos()}
     assert sorted(told) == ["deaf", "held", "plain", "setsid"]
-    assert len(own.todos()) == 4
-    # The second run of it never got under way: that was for its call to tell.
-    assert told["held"]["last_turn"]["outcome"] == "finished"
+    assert len(own.todos()) == 5  # two runs of one of them, the second not under way yet
+    assert (told["held"]["state"], told["held"]["last_turn"]["signal"]) == ("killed", "SIGINT")
     assert "killed before its turn was under way" in await holding.addTimeout(5, reactor)
     for name in ("plain", "setsid"):
         assert (told[name]["state"], told[name]["last_turn"]["signal"]) == ("killed", "SIGINT")
@@ -57,6 +56,31 @@ async def test_sigterm_ends_all_that_runs_and_exits_0_in_time_whatever_the_child
     assert own.tracebacks() == ""
     # A call that was open is answered or its connection ends: nobody waits for a daemon that is gone.
     await waiting.addBoth(lambda _: None).addTimeout(5, reactor)
+
+
+async def test_a_continue_that_is_interrupted_before_init_is_a_run_that_ended(own: World) -> None:
+    first = await own.run("held", "text done")
+    held, report = own.dir / "held", own.dir / "report.md"
+    again = prompt(f"before-init write {held} x", "before-init hang")
+    holding = Deferred.fromCoroutine(
+        own.agent.call("continue", name="held", prompt=again, report_file=str(report), goal="g")
+    )
+    holding.addErrback(str)
+    await until(held.exists)
+    interrupted = await own.agent.call("interrupt", name="held")
+    assert "interrupted by the agent" in await holding.addTimeout(5, reactor)
+    record = await own.agent.record("held")
+    assert record["last_turn"] == interrupted["subagent"]["last_turn"]
+    assert (record["state"], record["session_id"]) == ("killed", first["session_id"])
+    await until(lambda: len(own.todos()) == 2)
+    assert "interrupted by the agent" in own.todos()[1]["body"]
+    assert "interrupted by the agent" in report.read_text()
+    continued = await own.agent.call("continue", name="held", prompt=prompt("text there"))
+    assert (continued["previous_signal"], continued["same_goal"]) == ("SIGINT", True)
+    log = [line for line in own.daemon.log_text().splitlines() if "logbook" in line]
+    assert sum("held started: a single turn" in line for line in log) == 1
+    assert sum("held continues: at most 5 turns" in line for line in log) == 2
+    assert sum("held was killed mid-turn, not finished: Turn 1 of 5" in line for line in log) == 1
 
 
 async def test_what_a_finished_turn_left_is_gone_with_the_daemon_although_it_ignores_sigterm(own: World) -> None:
