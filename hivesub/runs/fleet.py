@@ -217,8 +217,8 @@ class Fleet:
         await active.swept(max(0.0, deadline - self._clock.seconds()))
         answer: RunAnswer = {"subagent": self._views.record(run), "escalated": run.escalated}
         await find_transcript_of(run, self._transcripts, max(LOOK_S, deadline - self._clock.seconds()))
-        # A claude that has not reached its signal route yet keeps no session (measured, 2.1.332).
-        if run.transcript is not None or (run.session is not None and run.control is Control.UNKNOWN):
+        # A claude that has not reached its signal route yet keeps no new session (measured, 2.1.332).
+        if run.transcript is not None or (run.resume is None and run.control is Control.UNKNOWN):
             answer["session_kept"] = run.transcript is not None
         return answer
 

@@ -51,6 +51,14 @@ class AnInterrupt(FleetCase):
             self.assertIs(told["session_kept"], kept)
             self.assertEqual("will find none: `start` it anew" in interrupt_text(told), not kept)
 
+    def test_a_session_that_was_to_be_resumed_is_not_said_to_be_lost(self) -> None:
+        self.ended_run()
+        held = self.continuing()
+        answer = self.fleet.interrupt("alpha")
+        self.end(Outcome.KILLED, under_way=False)
+        self.refused(held, ContinueFailed)
+        self.assertNotIn("session_kept", self.successResultOf(answer))
+
     def test_a_session_that_is_not_found_here_although_claude_was_at_work_is_not_said_to_be_lost(self) -> None:
         self.start()
         self.turn.control = Control.CONNECTED
