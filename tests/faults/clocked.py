@@ -23,7 +23,7 @@ from hivesub.turns.command import Wrappers
 from hivesub.turns.program import KNOWN, Program
 from hivesub.turns.serverfile import Servers
 from hivesub.turns.spawner import TurnSpawner
-from tests.support.runfakes import FakeChecks, FakeHeard, FakeOutbox, FakeReport, session
+from tests.support.runfakes import FakeChecks, FakeHeard, FakeOutbox, FakeReport, FakeTranscripts, session
 
 TOOLS = ("Read", "Write")
 
@@ -94,6 +94,7 @@ class ClockedCase(SynchronousTestCase):
             new_session_id=self.new_session_id,
             new_task_id=lambda: "task",
             heard=FakeHeard(),
+            transcripts=FakeTranscripts(),
             checks=FakeChecks(self.reactor),
             limits=Limits(clock=self.reactor, most_s=6 * 3600.0, spread_s=lambda: 7.0),
         )

@@ -53,10 +53,10 @@ async def test_text_without_a_result_is_failed_and_no_next_turn_follows(shared: 
 
 async def test_200_turns_whose_child_leaves_its_stdout_to_another_leave_no_descriptor(shared: World) -> None:
     before = await shared.at_rest()
-    tail = f"spawn exec tail -f /dev/null --pid={shared.daemon.pid}"
+    stays = "spawn exec sleep 120"  # `tail` would end by itself once nobody reads it
     for wave in range(13):
         names = [f"holder-{wave}-{number}" for number in range(16 if wave < 12 else 8)]
-        records = await together(*(shared.run(each, tail) for each in names))
+        records = await together(*(shared.run(each, stays) for each in names))
         assert [record["last_turn"]["outcome"] for record in records] == ["finished"] * len(names)
         # The finished turns' processes are left alone: they are this test's to end.
         await until(lambda names=names: len(shared.turn_processes()) == len(names), "all that the children left")

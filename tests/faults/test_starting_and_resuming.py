@@ -158,7 +158,8 @@ async def test_the_one_line_that_claude_exits_with_is_in_status_todo_and_the_err
         await shared.agent.call("continue", name=f"{name[:50]}-2", prompt=prompt)
     assert str(refused.value).startswith("continue error: claude error: ")
     assert line in str(refused.value)
-    assert (await shared.agent.record(f"{name[:50]}-2"))["state"] == "idle"  # as it was
+    second = await shared.agent.record(f"{name[:50]}-2")
+    assert (second["state"], line in second["last_turn"]["detail"]) == ("failed", True)
 
 
 async def test_a_claude_that_prints_nothing_and_exits_0_is_failed(switch: Switch, name: str) -> None:
