@@ -204,7 +204,7 @@ class PastTurnRecord(TypedDict):
 
 
 class StepRecord(TypedDict):
-    """Something that a subagent did, off claude's record of its session: `what` is a tool, `says`, `is told` or
+    """Something that a subagent did, off claude's record of its session: `what` is a tool, `says`, `is asked` or
     `error`.
     """
 

@@ -49,7 +49,7 @@ class ActiveRun:
     :param redact: replaces the daemon's secrets in what a subagent says.
     :param look: looks at the paths that it names.
     :param finished: called once with this object, when the run is over, before anybody who waits for it.
-    :param taken_up: called at the first `init` of each turn, before anybody who waits for it is told.
+    :param taken_up: called at the first `init` of each turn, before anybody who waits for it.
     """
 
     def __init__(

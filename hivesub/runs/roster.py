@@ -32,7 +32,7 @@ KEPT_KEYS = 20
 @define(eq=False)
 class KeptCall:
     """A call that bore a key: the digest of what it asked for, the run that it made, and what its answer says beside
-    the record. `answered`: its caller was told that the run was made, and did not leave before.
+    the record. `answered`: its caller had the answer that the run was made.
     """
 
     digest: bytes

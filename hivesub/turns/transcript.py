@@ -101,15 +101,15 @@ def _step(block: dict[str, Any], who: str) -> tuple[str, str] | None:
     """What was done, and a text about it; None for what is no step, such as a thought or a tool's answer."""
     kind, text = block.get("type"), block.get("text")
     if kind == "text" and isinstance(text, str) and text.strip():
-        return ("says" if who == "assistant" else "is told"), text
+        return ("says" if who == "assistant" else "is asked"), text
     if kind == "tool_use" and isinstance(block.get("name"), str):
-        return block["name"], _told(block.get("input"))
+        return block["name"], _about(block.get("input"))
     if kind == "tool_result" and block.get("is_error") is True:
-        return "error", _told(block.get("content"))
+        return "error", _about(block.get("content"))
     return None
 
 
-def _told(value: Any) -> str:
+def _about(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):

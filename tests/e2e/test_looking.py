@@ -46,7 +46,7 @@ async def test_its_transcript_is_known_while_it_runs_and_its_last_steps_can_be_r
         if len(await looked()) >= 3:
             break
     assert (await looked())[:3] == [
-        ("is told", "marker-steps: [redacted]"),
+        ("is asked", "marker-steps: [redacted]"),
         ("says", "I look."),
         ("Read", str(daemon.work / "notes.txt")),
     ]

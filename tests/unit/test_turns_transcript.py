@@ -101,7 +101,7 @@ class Read(SynchronousTestCase):
         self.assertEqual(
             self.steps(),
             [
-                ("is told", "do it"),
+                ("is asked", "do it"),
                 ("says", "I look. At it."),
                 ("Read", "/srv/a.py"),
                 ("Bash", "make test"),

@@ -126,14 +126,14 @@ class Page(_ReadOnly):
         listed = self._view.all()
         asked = request.args.get(b"name")
         if asked is None:
-            return overview_page(told, self._pause)
+            return overview_page(listed, self._pause)
         name = asked[0].decode("utf-8", "replace")
         steps = await self._view.steps(name, 0)
         record = self._view.one(name)
         if record is None or steps is None:
             request.setResponseCode(404)
-            return unknown_page(told["counts"])
-        return subagent_page(record, told["counts"], self._now(), steps["steps"])
+            return unknown_page(listed["counts"])
+        return subagent_page(record, listed["counts"], self._now(), steps["steps"])
 
     def _failed(self, failure: Failure, request: BoundedRequest, gone: list[Failure]) -> None:
         _log.failure("the page could not be made", failure=failure)
