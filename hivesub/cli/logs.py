@@ -5,15 +5,20 @@ claude's own record.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import click
 import httpx2
 
-from hivesub.cli.daemon import Refused, Unreachable
+from hivesub.cli.daemon import token_for
+from hivesub.cli.exits import Exit
+from hivesub.cli.troubles import Refused, Unreachable
 from hivesub.readable import NOT_KNOWN, clean, whole
 
 if TYPE_CHECKING:
+    from hivesub.cli.given import Target
     from hivesub.shapes import StepRecord, Steps
 
 EVERY_S = 1.0
@@ -28,7 +33,9 @@ def step_line(step: StepRecord) -> str:
     return f"{whole(step['at']) if step['at'] else NOT_KNOWN}  {step['what']}  {step['text']}".rstrip()
 
 
-async def show_logs(ask: Ask, name: str, *, follow: bool, write: Callable[[str], object]) -> None:
+async def show_logs(
+    ask: Ask, name: str, *, follow: bool, write: Callable[[str], object], line: Callable[[StepRecord], str] = step_line
+) -> None:
     """Write the last steps of a subagent, a line each.
 
     :param follow: stay, and write what comes, until cancelled.
@@ -41,13 +48,22 @@ async def show_logs(ask: Ask, name: str, *, follow: bool, write: Callable[[str],
             transcript, offset = None, 0  # the name has got another session
             continue
         for step in clean(found["steps"]):
-            write(step_line(step))
+            write(line(step))
         transcript, offset = found["transcript"], found["offset"]
         if not follow:
             break
         await asyncio.sleep(EVERY_S)
-    if transcript is None:
+    if transcript is None and line is step_line:
         write(f"{name}: no record of its session is known on the daemon's machine")
+
+
+async def logs_of(target: Target, name: str, *, follow: bool) -> int:
+    """Write the last steps of a subagent to stdout; gives the exit code."""
+    token = token_for(target)
+    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
+    line: Callable[[StepRecord], str] = json.dumps if target.as_json else step_line
+    await show_logs(asking(target.url, headers), name, follow=follow, write=click.echo, line=line)
+    return Exit.OK
 
 
 def asking(url: str, headers: Mapping[str, str]) -> Ask:

@@ -115,6 +115,20 @@ def wait(target: Target, *, names: tuple[str, ...], first: bool, timeout_s: floa
     return run_loop(wait_for(target, dict.fromkeys(names), first=first, timeout_s=timeout_s, result=result))
 
 
+@click.command(cls=Command)
+@click.argument("name")
+@click.option("-f", "--follow", is_flag=True, help="Stay, and print what it does, until Ctrl-C.")
+@asks_daemon
+def logs(target: Target, *, name: str, follow: bool) -> int:
+    """Show what a subagent does.
+
+    Its last steps off claude's own record of the session, a line each: when, which tool, about what.
+    """
+    from hivesub.cli.logs import logs_of
+
+    return run_loop(logs_of(target, name, follow=follow))
+
+
 def _act(
     target: Target, tool: str, name: str, prompt: str, fields: dict[str, Any], *, watch: bool, result: bool
 ) -> int:
@@ -135,4 +149,4 @@ def _here(target: Target) -> str | None:
         return None
 
 
-COMMANDS = (status, start, continue_, wait, interrupt)
+COMMANDS = (status, start, continue_, wait, interrupt, logs)

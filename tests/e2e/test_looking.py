@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 import treq
 from twisted.internet import reactor
 from twisted.internet.defer import ensureDeferred
+from twisted.internet.threads import deferToThread
 
 from tests.e2e.scenes import gone, spawned_by, todos_of, wrapped
 from tests.realclaude.model import ScriptedModel
@@ -55,6 +58,10 @@ async def test_its_transcript_is_known_while_it_runs_and_its_last_steps_can_be_r
     assert path.name == f"{record['session_id']}.jsonl"
     assert path.is_file()
     assert "I look" not in agent.texts[-1]
+    argv = [sys.executable, "-m", "hivesub.cli.main", "logs", "alpha", "--url", daemon.url]
+    shown = await deferToThread(subprocess.run, argv, capture_output=True, text=True, timeout=60, check=False)
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.splitlines()[2].endswith(f" UTC  Read  {daemon.work / 'notes.txt'}")
     stopped = await agent.call("interrupt", name="alpha")
     assert stopped["session_kept"] is True
     assert "`continue` resumes its session" in agent.texts[-1]
