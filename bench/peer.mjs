@@ -13,7 +13,6 @@ const handler = toNodeHandler(
         server.setRequestHandler('tools/list', () => ({ tools: told.tools }));
         server.setRequestHandler('tools/call', () => ({
             content: told.result.content,
-            structuredContent: told.result.structuredContent,
         }));
         return server;
     })

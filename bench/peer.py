@@ -22,7 +22,6 @@ def peer(told: dict[str, Any]) -> Server[Any]:
     """`told`: `tools` as listed, and the `result` of each call."""
     tools = [types.Tool.model_validate(tool) for tool in told["tools"]]
     text = told["result"]["content"][0]["text"]
-    structured = told["result"]["structuredContent"]
 
     async def list_tools(
         ctx: ServerRequestContext[Any, Any], params: types.PaginatedRequestParams | None
@@ -32,7 +31,7 @@ def peer(told: dict[str, Any]) -> Server[Any]:
     async def call_tool(
         ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=structured)
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
     return Server("peer", on_list_tools=list_tools, on_call_tool=call_tool)
 

@@ -59,7 +59,7 @@ class Client:
 
     def call(self, tool: str, **arguments: Any) -> Any:
         """:raises Refused: when the answer is an error."""
-        self._connection.send(call_bytes(self._port, MODERN, tool, arguments))
+        self._connection.send(call_bytes(self._port, MODERN, tool, arguments, record=True))
         body = self._connection.answer()
         self.took.append(time.perf_counter() - self._connection.sent_at)
         result = json.loads(body)["result"]

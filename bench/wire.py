@@ -15,8 +15,19 @@ LEGACY = "2025-11-25"
 _LIMIT_S = 60.0
 
 
-def call_bytes(port: int, protocol: str, tool: str, arguments: Mapping[str, Any], method: str = "tools/call") -> bytes:
-    """One tool call as a whole HTTP request."""
+def call_bytes(
+    port: int,
+    protocol: str,
+    tool: str,
+    arguments: Mapping[str, Any],
+    method: str = "tools/call",
+    *,
+    record: bool = False,
+) -> bytes:
+    """One tool call as a whole HTTP request; the answer is the text for a model.
+
+    :param record: ask for the record beside it.
+    """
     params: dict[str, Any] = {"name": tool, "arguments": dict(arguments)} if method == "tools/call" else {}
     headers = {
         "Host": f"127.0.0.1:{port}",
@@ -30,6 +41,8 @@ def call_bytes(port: int, protocol: str, tool: str, arguments: Mapping[str, Any]
             "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "0"},
             "io.modelcontextprotocol/clientCapabilities": {},
         }
+        if record:
+            params["_meta"]["hivesub/record"] = True
         headers["Mcp-Method"] = method
         if method == "tools/call":
             headers["Mcp-Name"] = tool
@@ -79,8 +92,8 @@ class Connection:
 
 
 def call(port: int, tool: str, **arguments: Any) -> Any:
-    """One call; the result of it, as JSON."""
-    return _once(port, call_bytes(port, MODERN, tool, arguments))
+    """One call; the result of it, as JSON, with the record as `structuredContent`."""
+    return _once(port, call_bytes(port, MODERN, tool, arguments, record=True))
 
 
 def listed(port: int) -> Any:

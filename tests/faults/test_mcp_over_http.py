@@ -62,7 +62,7 @@ async def test_a_client_from_before_a_restart_goes_on_with_its_old_session_id(ow
     assert len(json.loads(answer)["result"]["tools"]) == 4
     body = json.dumps(call_body("start", name="alpha", prompt="!standin text hello")).encode()
     status, answer, _ = await ask("POST", url, old, body)
-    assert json.loads(answer)["result"]["structuredContent"]["subagent"]["state"] == "running"
+    assert json.loads(answer)["result"]["content"][0]["text"].startswith("alpha: started ")
     assert (await own.agent.ended("alpha"))["state"] == "idle"
 
 

@@ -22,7 +22,7 @@ from hivesub.errors import SpawnError
 from hivesub.records import Outcome, TurnEnd, TurnSpec
 from hivesub.redaction.redactor import Redactor
 from hivesub.runs.signals import Tokens
-from hivesub.turns import orphans, stop
+from hivesub.turns import ladder, leftovers
 from hivesub.turns import turn as turn_module
 from hivesub.turns.command import find_wrappers
 from hivesub.turns.leftovers import end_leftovers
@@ -137,8 +137,8 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rungs in quick succession: how long they are is the unit tests' part."""
-    monkeypatch.setattr(stop, "RUNG_S", 0.3)
-    monkeypatch.setattr(orphans, "WAIT_S", 0.3)
+    monkeypatch.setattr(ladder, "RUNG_S", 0.3)
+    monkeypatch.setattr(leftovers, "WAIT_S", 0.3)
 
 
 def started(name: str, command: str, prefix: str = "") -> str:

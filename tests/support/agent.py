@@ -70,7 +70,7 @@ class Agent:
         return answer["result"]
 
     async def call(self, tool: str, **arguments: Any) -> Any:
-        """A tool's `structuredContent`.
+        """A tool's `structuredContent`, which the request asks for.
 
         :raises ToolError: when the answer says that it is an error.
         """

@@ -21,7 +21,7 @@ async function connected() {
 const client = await connected();
 const told = { tools: (await client.listTools()).tools.map((tool) => tool.name) };
 for (const [tool, args] of [["start", { name, prompt }], ["status", { name, wait_s: Number(wait_s) }], ["interrupt", { name }]]) {
-  // The SDK checks structuredContent against the output schema that the list gave.
+  // No `_meta` asks for the record: structuredContent has to be undefined, and JSON leaves it out.
   const { isError, content, structuredContent } = await client.callTool({ name: tool, arguments: args });
   told[tool] = { isError: isError ?? false, text: content[0].text, structuredContent };
 }
