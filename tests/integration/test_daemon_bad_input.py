@@ -141,8 +141,8 @@ BAD_CALLS: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "a continue in no dir": ("continue", {"name": IDLE, "prompt": "x", "dir": "/no/such"}, ("dir: ", "does not exist")),
     "a budget of no goal": ("continue", {"name": IDLE, "prompt": "x", "max_turns": 3}, ("max_turns: this run has no",)),
     "an unknown name": ("status", {"name": "nobody"}, ("'nobody'", "known: busy, resting")),
-    "a wait too long": ("status", {"wait_s": 51}, ("wait_s: ", "to 50")),
-    "a flag that is none": ("status", {"result": "yes"}, ("result: must be true or false",)),
+    "a wait too long": ("status", {"wait_s": 3601}, ("wait_s: ", "to 3600")),
+    "a flag that is none": ("status", {"result": "maybe"}, ("result: must be true or false",)),
     "an interrupt of nobody": ("interrupt", {"name": "nobody"}, ("'nobody'", "known: busy, resting")),
     "an interrupt of what rests": ("interrupt", {"name": IDLE}, ("resting is not running: it is idle", "`continue`")),
 }  # fmt: skip
@@ -223,7 +223,9 @@ async def request(
     return Answer(answer.code, await answer.content(), answer.headers)
 
 
-CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "status", "arguments": {}}}
+# It asks for the record: an answer without it may name what has ended meanwhile, and that is then known to be told.
+_STATUS = {"name": "status", "arguments": {}, "_meta": {"hivesub/record": True}}
+CALL = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": _STATUS}
 GOOD = json.dumps(CALL).encode()
 AT_LIMIT = GOOD.ljust(4 * 1024 * 1024)
 
