@@ -13,10 +13,10 @@ from typing import Any
 
 from attrs import frozen
 
-from tests.conformance.packages import find_node, installed, node_path
 from tests.realclaude.install import claude_from_environment
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.sandbox import claude_environment
+from tests.support.npmsets import find_node, installed, node_path
 
 NEWEST = "2.1.332"
 OLDER = ("2.1.83", "2.0.46", "1.0.96")

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hivesub.standin import write_wrapper
-from tests.compat.table import TABLE, WRITE_VARIABLE
 from tests.realclaude.model import ScriptedModel
 from tests.support.daemon import Daemon
+from tests.support.table import TABLE, WRITE_VARIABLE
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from zope.interface import implementer
 from hivesub.interfaces import IFleet
 from hivesub.tools import subagent
 from tests.compat.claudes import NEWEST, OLDER, OLDEST, Claude, asked_protocol, claude, environment, listed, results
-from tests.compat.table import TABLE
-from tests.conformance.clients.scene import PROMPT, TOOLS, note
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import say, use
 from tests.support.daemon import Daemon
+from tests.support.scene import PROMPT, TOOLS, note
+from tests.support.table import TABLE
 
 READS_TEXT = ("1.0.96",)
 """The others give their model the structured content (measured)."""
@@ -55,7 +55,7 @@ def test_a_session_starts_watches_and_interrupts_a_subagent(
 
     told = listed(model, "marker-agent")
     assert sorted(told) == sorted(TOOLS)
-    for tool in subagent.subagent_tools(NoFleet(), ("Read",)):  # type: ignore[arg-type]
+    for tool in subagent.subagent_tools(NoFleet(), ("Read",)):
         assert told[tool.name]["description"] == tool.description
         assert told[tool.name]["input_schema"]["properties"].keys() == tool.fields.schema()["properties"].keys()
         assert not told[tool.name].get("defer_loading")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.compat.claudes import NEWEST, OLDER, OLDEST, claude, environment, listed
-from tests.compat.table import TABLE, YES
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import say, use
 from tests.support.agent import Agent, ToolError
 from tests.support.daemon import Daemon
+from tests.support.table import TABLE, YES
 
 UNTITLED = ("2.0.46",)
 """Have no `--name`: their sessions bear no title, so that `continue` finds them by their id."""
@@ -28,7 +28,7 @@ async def test_it_reports_its_goal_reached_and_goes_on_with_what_it_knew(
     wrapper = claude(version).wrapper(tmp_path / "claude")
     model.script("marker-goal", use("mcp__subagent_control__goal_reached", message="found it"), say("done"))
     with Daemon(tmp_path, claude=wrapper, environ=environment(tmp_path / "home", model)) as daemon:
-        agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        agent = Agent(f"{daemon.url}/mcp", reactor)
         await agent.call("start", name="scout", prompt="marker-goal: look", goal="it is found")
         record = await agent.ended("scout")
         assert (record["state"], record["stop_reason"]["kind"]) == ("idle", "goal_reached")
@@ -53,7 +53,7 @@ async def test_one_that_lacks_the_flags_is_refused_by_name_and_version(
 
     wrapper = claude(version).wrapper(tmp_path / "claude")
     with Daemon(tmp_path, claude=wrapper, environ=environment(tmp_path / "home", model)) as daemon:
-        agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        agent = Agent(f"{daemon.url}/mcp", reactor)
         with pytest.raises(ToolError) as refused:
             await agent.call("start", name="scout", prompt="marker-goal: look")
         assert str(refused.value).startswith(f"start error: {wrapper} is {version}")
@@ -72,7 +72,7 @@ async def test_a_subagent_that_may_search_for_tools_is_told_of_its_signals_at_on
     wrapper, env = claude(NEWEST).wrapper(tmp_path / "claude"), environment(tmp_path / "home", model)
     model.script("marker-search", say("done"))
     with Daemon(tmp_path, claude=wrapper, environ=env, options=["--tools", "Read,ToolSearch"]) as daemon:
-        agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        agent = Agent(f"{daemon.url}/mcp", reactor)
         await agent.call("start", name="scout", prompt="marker-search: look")
         await agent.ended("scout")
     told = listed(model, "marker-search", "subagent_control")

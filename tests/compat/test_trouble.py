@@ -15,12 +15,12 @@ import pytest
 
 from hivesub.standin import write_wrapper
 from tests.compat.claudes import NEWEST, claude, environment, results
-from tests.compat.table import TABLE
-from tests.conformance.clients.scene import PROMPT
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import Step, say, use
 from tests.support.daemon import Daemon
 from tests.support.relay import free_port, relaying
+from tests.support.scene import PROMPT
+from tests.support.table import TABLE
 
 TOKEN = "a-token-of-this-test-alone-0123456789"
 WAIT_S = 60

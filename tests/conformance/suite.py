@@ -11,7 +11,7 @@ from typing import Any
 
 from attrs import frozen
 
-from tests.conformance.packages import find_node, installed, node_path
+from tests.support.npmsets import find_node, installed, node_path
 
 PACKAGE = "@modelcontextprotocol/conformance"
 RUN_S = 120

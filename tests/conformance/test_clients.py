@@ -14,10 +14,10 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from hivesub.standin import write_wrapper
-from tests.conformance.clients.scene import PROMPT, Told, expect, note
-from tests.conformance.packages import find_node, installed, node_path, version
 from tests.support.daemon import Daemon
+from tests.support.npmsets import find_node, installed, node_path, version
 from tests.support.relay import free_port, relaying
+from tests.support.scene import PROMPT, Told, expect, note
 
 CLIENT_S = 60
 ERAS = {"legacy": "2025-11-25", "modern": "2026-07-28"}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.compat.table import TABLE
-from tests.conformance.packages import version
 from tests.conformance.suite import PACKAGE, excuses, judge, run
 from tests.support.daemon import Daemon
+from tests.support.npmsets import version
+from tests.support.table import TABLE
 
 both_versions = pytest.mark.parametrize("protocol", ["2025-11-25", "2026-07-28"])
 FEWEST = {"daemon": {"2025-11-25": 35, "2026-07-28": 80}, "everything": {"2025-11-25": 84, "2026-07-28": 152}}

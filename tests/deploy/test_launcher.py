@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from hivesub.standin import write_wrapper
-from tests.deploy.debian import need
 from tests.support.agent import Agent, ToolError
 from tests.support.daemon import Daemon
+from tests.support.debian import need
 
 
 def agent_of(daemon: Daemon) -> Agent:
     from twisted.internet import reactor
 
-    return Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+    return Agent(f"{daemon.url}/mcp", reactor)
 
 
 async def test_prlimit_bounds_a_subagent_and_keeps_its_process_id(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from hivesub.standin import write_wrapper
 from tests.deploy.namespace import FirstProcess, own_namespace
-from tests.faults.world import until
 from tests.support.agent import Agent
+from tests.support.world import until
 
 ORPHANS = 50
 # Each loses its parent at once; it then outlives it for a moment and says who its parent is now.
@@ -29,7 +29,7 @@ def daemon(tmp_path: Path) -> Iterator[FirstProcess]:
 def agent(daemon: FirstProcess) -> Agent:
     from twisted.internet import reactor
 
-    return Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+    return Agent(f"{daemon.url}/mcp", reactor)
 
 
 async def test_of_fifty_double_forks_no_zombie_stays(daemon: FirstProcess, agent: Agent, tmp_path: Path) -> None:

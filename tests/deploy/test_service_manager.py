@@ -38,7 +38,7 @@ def manager(tmp_path: Path) -> Iterator[NotifySocket]:
 def agent_of(daemon: Daemon, token: str | None = None) -> Agent:
     from twisted.internet import reactor
 
-    return Agent(f"{daemon.url}/mcp", reactor, token=token)  # type: ignore[arg-type]
+    return Agent(f"{daemon.url}/mcp", reactor, token=token)
 
 
 async def test_the_manager_hears_when_it_is_ready_how_many_run_and_that_it_stops(

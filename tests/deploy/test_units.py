@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hivesub.cli.units import text_of, unit_for
-from tests.deploy.debian import need
+from tests.support.debian import need
 
 UNITS = Path(__file__).parents[2] / "deploy"
 SERVICES = ("hivesub.service", "hivesub@.service")

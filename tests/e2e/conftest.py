@@ -41,4 +41,4 @@ def daemon(tmp_path: Path, claude: Path, sandbox: dict[str, str]) -> Iterator[Da
 def agent(daemon: Daemon) -> Agent:
     from twisted.internet import reactor
 
-    return Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+    return Agent(f"{daemon.url}/mcp", reactor)

@@ -20,7 +20,7 @@ from tests.support.daemon import Daemon
 def agent_of(daemon: Daemon) -> Agent:
     from twisted.internet import reactor
 
-    return Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+    return Agent(f"{daemon.url}/mcp", reactor)
 
 
 async def test_prompts_that_look_like_something_else_reach_the_model_as_they_are(

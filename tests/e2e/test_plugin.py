@@ -136,7 +136,7 @@ async def test_a_subagent_that_has_the_plugin_too_gets_neither_its_server_nor_th
     daemon = Daemon(tmp_path, claude=wrapper, environ={**sandbox, "XDG_STATE_HOME": str(tmp_path / "xdg")})
     model.script("marker-scout", say("done"))
     with daemon:
-        agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        agent = Agent(f"{daemon.url}/mcp", reactor)
         # Twice: what there was before its first prompt the hook would not show anyway.
         for name in ("scout", "scout-2"):
             await agent.call("start", name=name, prompt="marker-scout: look around")

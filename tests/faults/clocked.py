@@ -17,12 +17,13 @@ from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
 from hivesub.runs.machine import Limits
 from hivesub.runs.signals import Tokens
-from hivesub.shapes import Record
+from hivesub.shapes import RunAnswer
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
 from hivesub.turns.command import Wrappers
 from hivesub.turns.program import KNOWN, Program
 from hivesub.turns.serverfile import Servers
 from hivesub.turns.spawner import TurnSpawner
+from tests.support.options import grouped
 from tests.support.runfakes import FakeChecks, FakeHeard, FakeOutbox, FakeReport, FakeTranscripts, session
 
 TOOLS = ("Read", "Write")
@@ -108,10 +109,10 @@ class ClockedCase(SynchronousTestCase):
 
     def start(self, **fields: Any) -> FakeChild:
         """Start `alpha`; its child."""
-        self.successResultOf(self.fleet.start(StartRequest(name="alpha", prompt="go", **fields)))
+        self.successResultOf(self.fleet.start(StartRequest(name="alpha", prompt="go", **grouped(fields))))
         return self.reactor.children[-1]
 
-    def interrupt(self) -> Deferred[Record]:
+    def interrupt(self) -> Deferred[RunAnswer]:
         return self.fleet.interrupt("alpha")
 
     def record(self) -> Any:

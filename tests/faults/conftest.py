@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.world import Table, World, living, world
+from tests.support.world import Table, World, living, world
 
 _TABLE = Table()
 

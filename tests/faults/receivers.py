@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 from attrs import define, field
@@ -61,15 +59,3 @@ class _Post(Protocol):
             todo_id = json.loads(body)["id"]
             self._receiver.asked.append(todo_id)
             self._receiver.reply(self.transport, todo_id)
-
-
-@asynccontextmanager
-async def listening(receiver: Receiver, port: int = 0) -> AsyncIterator[int]:
-    """The port of loopback that it listens on."""
-    from twisted.internet import reactor
-
-    listener = reactor.listenTCP(port, receiver, interface="127.0.0.1")  # type: ignore[attr-defined]
-    try:
-        yield listener.getHost().port
-    finally:
-        await listener.stopListening()

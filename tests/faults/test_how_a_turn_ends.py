@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from tests.faults.clocked import INIT, RESULT, ClockedCase, line
-from tests.faults.world import World, living, prompt, quoted, together, until
+from tests.support.world import World, living, prompt, quoted, together, until
 
 
 class OnAClock(ClockedCase):

@@ -20,10 +20,11 @@ from hivesub.turns.processes import marked
 from tests.faults.faketime import find_faketime
 from tests.faults.hooked import hooked
 from tests.faults.places import fill, mounts_allowed, small_disk
-from tests.faults.receivers import BROKEN, ELSEWHERE, HALF, OK, Receiver, listening
-from tests.faults.world import Table, World, living, prompt, quoted, stopped, together, until, watched, world
+from tests.faults.receivers import BROKEN, ELSEWHERE, HALF, OK, Receiver
 from tests.support.agent import ToolError
 from tests.support.daemon import Daemon
+from tests.support.listening import listening
+from tests.support.world import Table, World, living, prompt, quoted, stopped, together, until, watched, world
 
 
 def said(record: Any) -> str:

@@ -9,8 +9,8 @@ from datetime import timedelta
 from twisted.internet.defer import Deferred
 
 from tests.faults.clocked import INIT, RESULT, ClockedCase
-from tests.faults.world import World, together, until
 from tests.support.agent import pause
+from tests.support.world import World, together, until
 
 
 class OnAClock(ClockedCase):

@@ -10,7 +10,7 @@ import pytest
 from bench.ledger import Ledger
 from bench.soak import grown, shorts, streams
 from bench.watch import Sample
-from tests.faults.world import Table
+from tests.support.world import Table
 
 
 def test_children_that_stream_while_others_start_and_stop_lose_no_outcome(tmp_path: Path, table: Table) -> None:

@@ -16,8 +16,8 @@ from twisted.web.client import Agent as HTTPAgent
 from twisted.web.client import HTTPConnectionPool
 
 from hivesub.standin import write_wrapper
-from tests.faults.world import LOOK_S, World, prompt, quoted, stopped, until, world
 from tests.support.agent import ToolError, pause
+from tests.support.world import LOOK_S, World, prompt, quoted, stopped, until, world
 
 BOUND_S = 15
 JSON = {"Content-Type": "application/json"}

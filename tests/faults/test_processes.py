@@ -12,8 +12,8 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from hivesub.standin import write_wrapper
-from tests.faults.world import World, living, prompt, quoted, stopped, together, until, world
 from tests.support.agent import ToolError, pause
+from tests.support.world import World, living, prompt, quoted, stopped, together, until, world
 
 
 async def test_a_kill_of_the_daemon_takes_three_children_with_it(own: World) -> None:
@@ -153,7 +153,7 @@ async def test_of_two_continues_at_once_one_runs_and_the_other_is_refused(
     children, go = shared.dir / name, shared.dir / f"{name}.go"
 
     async def carry_on(after_s: float) -> Any:
-        await pause(after_s, reactor)  # type: ignore[arg-type]
+        await pause(after_s, reactor)
         steps = (f"bash echo one >> {quoted(children)}", f"wait-for {go}")
         return await shared.agent.call("continue", name=name, prompt=prompt(*steps))
 

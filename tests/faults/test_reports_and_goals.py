@@ -14,7 +14,7 @@ import pytest
 import treq
 
 from tests.faults.places import fill, mounts_allowed, read_only, small_disk
-from tests.faults.world import World, answered, until
+from tests.support.world import World, answered, until
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from hivesub.standin import write_wrapper
-from tests.faults.world import World, quoted, until, world
 from tests.support.agent import ToolError
+from tests.support.world import World, quoted, until, world
 
 NESTED = {
     "CLAUDECODE": "1",

@@ -12,7 +12,7 @@ import treq
 
 from hivesub.standin import write_wrapper
 from tests.faults.clocked import INIT, RESULT, ClockedCase
-from tests.faults.world import BOUND_S, World, quoted, world
+from tests.support.world import BOUND_S, World, quoted, world
 
 ODD = {
     "a banner": b"Welcome to the CLI!\n",

@@ -12,9 +12,9 @@ import pytest_twisted
 from attrs import frozen
 
 from hivesub.standin import write_wrapper
-from tests.faults.world import World, world
 from tests.integration.todo_receiver import TodoReceiver
 from tests.support.daemon import Daemon
+from tests.support.world import World, world
 
 TOKEN = "t0ken-of-the-test"
 REFUSED_S = 30.0

@@ -19,9 +19,10 @@ from twisted.internet.protocol import Factory, Protocol
 from twisted.web.client import Agent as HTTPAgent
 from twisted.web.client import HTTPConnectionPool
 
-from tests.faults.world import world
 from tests.integration.conftest import passing_on
 from tests.support.agent import Agent
+from tests.support.listening import listening
+from tests.support.world import world
 
 TOKEN = "Zq4-secret-of-the-agent-9XhT"
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
@@ -118,12 +119,9 @@ class _Back(Protocol):
 async def forwarded(path: str) -> AsyncIterator[str]:
     """The base URL of a TCP port whose connections are passed on to a unix socket."""
     factory = Factory()
-    factory.protocol = lambda: _Forward(path)  # type: ignore[assignment]
-    listening = reactor.listenTCP(0, factory, interface="127.0.0.1")  # type: ignore[attr-defined]
-    try:
-        yield f"http://127.0.0.1:{listening.getHost().port}"
-    finally:
-        await listening.stopListening()
+    factory.protocol = lambda: _Forward(path)
+    async with listening(factory) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 async def test_a_daemon_on_a_unix_socket_is_reached_by_its_public_url_and_runs_subagents(tmp_path: Path) -> None:

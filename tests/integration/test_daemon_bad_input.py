@@ -16,9 +16,9 @@ from twisted.internet.defer import Deferred
 from twisted.web.client import Agent as HTTPAgent
 from twisted.web.client import HTTPConnectionPool
 
-from tests.faults.world import World, until
 from tests.integration.conftest import Refusal
 from tests.support.agent import ToolError
+from tests.support.world import World, until
 
 Refused = Callable[..., Awaitable[Refusal]]
 

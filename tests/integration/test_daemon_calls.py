@@ -15,8 +15,8 @@ from twisted.internet.threads import deferToThread
 from twisted.web._newclient import RequestGenerationFailed
 from twisted.web.client import ResponseNeverReceived
 
-from tests.faults.world import World, living, prompt, stopped, together, until
 from tests.support.agent import ToolError, pause
+from tests.support.world import World, living, prompt, stopped, together, until
 
 
 def calling(world: World, tool: str, **arguments: Any) -> Deferred[Any]:

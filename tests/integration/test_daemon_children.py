@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from hivesub.standin import write_wrapper
-from tests.faults.world import World, prompt, until, world
 from tests.support.agent import ToolError
+from tests.support.world import World, prompt, until, world
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
 FORBIDDEN = {

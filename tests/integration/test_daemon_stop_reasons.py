@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import field, frozen
 
-from tests.faults.world import World
+from tests.support.world import World
 
 UNVERIFIED = "self-reported, not verified"
 SHORT = "the goal was never reported reached, and the work stopped where it had got to"

@@ -11,9 +11,9 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from hivesub.standin import write_wrapper
-from tests.faults.world import World, living, prompt, quoted, stopped, until, world
 from tests.support.agent import ToolError
 from tests.support.daemon import Daemon
+from tests.support.world import World, living, prompt, quoted, stopped, until, world
 
 STOP_S = 15.0
 """SIGTERM stops it cleanly within this."""

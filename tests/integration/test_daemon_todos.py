@@ -9,9 +9,9 @@ from typing import Any
 from twisted.internet import reactor
 from twisted.internet.threads import deferToThread
 
-from tests.faults.world import World, stopped, together, until, world
 from tests.integration.todo_receiver import TodoReceiver
 from tests.support.agent import pause
+from tests.support.world import World, stopped, together, until, world
 
 
 async def todo_state(world: World, name: str, wanted: str) -> Any:

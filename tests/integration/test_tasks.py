@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.faults.world import World
 from tests.support.agent import Agent, pause
+from tests.support.world import World
 
 TASKS = "io.modelcontextprotocol/tasks"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"

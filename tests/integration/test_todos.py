@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from hivesub.todos.outbox import Outbox
 from hivesub.todos.sinks import make_sink
 from hivesub.todos.store import TodoStore
 from hivesub.todos.todo import build_todo
+from tests.support.listening import listening
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "todo.md"
 
@@ -80,15 +80,6 @@ class ReceiverProtocol(Protocol):
             self.transport.write(answer)
             if self.receiver.hang_up:
                 self.transport.loseConnection()
-
-
-@asynccontextmanager
-async def listening(receiver: Receiver, port: int = 0) -> AsyncIterator[int]:
-    listener = reactor.listenTCP(port, receiver, interface="127.0.0.1")
-    try:
-        yield listener.getHost().port
-    finally:
-        await listener.stopListening()
 
 
 class World:

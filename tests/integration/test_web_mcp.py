@@ -17,10 +17,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from twisted.internet import reactor
-from twisted.internet.defer import CancelledError, Deferred, succeed
-from zope.interface import implementer
+from twisted.internet.defer import CancelledError, Deferred
 
-from hivesub.interfaces import SENT_ARGUMENTS_KEY, STREAMED_KEY, TARGET_KEY, ISignalTarget, ITokens
+from hivesub.interfaces import SENT_ARGUMENTS_KEY, STREAMED_KEY, TARGET_KEY, ISignalTarget
 from hivesub.records import SignalKind
 from hivesub.tools.subagent import subagent_server
 from hivesub.web.guard import Bearer, HostRule
@@ -29,41 +28,11 @@ from hivesub.web.site import MAX_BODY_BYTES
 from hivesub.web.tree import Tree
 from tests.integration.web_server import Client, connected, on_the_loop, served, twisted
 from tests.support.toolfakes import FakeFleet
+from tests.support.webfakes import LIVING, FakeTarget, FakeTokens
 
-TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6"
 JSON = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 MODERN = "MCP-Protocol-Version: 2026-07-28\r\n"
 ERAS = pytest.mark.parametrize("era", ["legacy", "2026-07-28", "auto"])
-
-
-@implementer(ISignalTarget)
-class FakeTarget:
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def request_began(self) -> None:
-        self.told.append("began")
-
-    def request_ended(self) -> None:
-        self.told.append("ended")
-
-    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> Deferred[str]:
-        self.told.append(f"{kind.value}: {message}")
-        return succeed("noted")
-
-
-@implementer(ITokens)
-class OneToken:
-    def __init__(self, target: FakeTarget) -> None:
-        self.target = target
-
-    def mint(self, target: Any) -> str:
-        return TOKEN
-
-    def resolve(self, token: str) -> FakeTarget | None:
-        return self.target if token == TOKEN else None
-
-    def revoke(self, token: str) -> None: ...
 
 
 class Daemon:
@@ -82,7 +51,7 @@ class Daemon:
         self.tree = Tree(
             agent=self.agent,
             control=self.control,
-            tokens=OneToken(self.target),
+            tokens=FakeTokens(self.target),
             hosts=self.hosts,
             bearer=bearer,
             clock=reactor,
@@ -186,13 +155,13 @@ async def test_the_agent_calls_a_tool(era: str) -> None:
 @on_the_loop
 async def test_a_subagent_is_known_by_its_url_and_the_sdk_never_sees_the_token(era: str) -> None:
     async with Daemon().running() as daemon:
-        async with mcp_client(daemon.url(f"/signal/mcp/{TOKEN}"), era) as client:
+        async with mcp_client(daemon.url(f"/signal/mcp/{LIVING}"), era) as client:
             assert _said(await client.call_tool("echo", {})) == "noted"
         assert daemon.target.told.count("goal_reached: done") == 1
         assert daemon.target.told.count("began") == daemon.target.told.count("ended") > 0
         [scope] = daemon.scopes
         assert scope["path"] == "/signal/mcp"
-        assert TOKEN not in repr({key: value for key, value in scope.items() if key != TARGET_KEY})
+        assert LIVING not in repr({key: value for key, value in scope.items() if key != TARGET_KEY})
 
 
 @ERAS
@@ -200,7 +169,7 @@ async def test_a_subagent_is_known_by_its_url_and_the_sdk_never_sees_the_token(e
 async def test_no_secret_gets_into_a_log(era: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     async with Daemon(Bearer("s3cret")).running() as daemon:
-        async with mcp_client(daemon.url(f"/signal/mcp/{TOKEN}"), era) as client:
+        async with mcp_client(daemon.url(f"/signal/mcp/{LIVING}"), era) as client:
             await client.call_tool("echo", {})
         async with mcp_client(daemon.url("/mcp"), era, Authorization="Bearer s3cret") as client:
             await client.call_tool("echo", {})
@@ -209,7 +178,7 @@ async def test_no_secret_gets_into_a_log(era: str, caplog: pytest.LogCaptureFixt
     clients = ("httpx2", "httpcore2", "mcp.client", "asyncio")
     logged = [record.getMessage() for record in caplog.records if not record.name.startswith(clients)]
     assert logged
-    assert TOKEN not in "".join(logged)
+    assert LIVING not in "".join(logged)
     assert "s3cret" not in "".join(logged)
 
 
@@ -519,7 +488,7 @@ async def test_four_mebibytes_come_through_and_one_more_byte_is_413(chunked: boo
 async def test_a_dead_token_is_a_404_whatever_comes_with_it() -> None:
     async with Daemon(Bearer("s3cret")).running() as daemon, connected(daemon.port) as client:
         answers = set()
-        for path in ("/signal/mcp/dead", f"/signal/mcp/{TOKEN}x", "/signal/mcp/%00", "/other"):
+        for path in ("/signal/mcp/dead", f"/signal/mcp/{LIVING}x", "/signal/mcp/%00", "/other"):
             for method, body in (("POST", call("echo")), ("GET", b""), ("DELETE", b""), ("POST", b"{broken")):
                 client.request(method, path, daemon.port, body, JSON)
                 status, headers, answer = await client.answer()
@@ -539,7 +508,7 @@ async def test_the_sdk_s_client_shows_the_token_or_stays_out() -> None:
             assert (await raw.answer())[0] == 401
 
 
-@pytest.mark.parametrize("path", ["/mcp", f"/signal/mcp/{TOKEN}"])
+@pytest.mark.parametrize("path", ["/mcp", f"/signal/mcp/{LIVING}"])
 @on_the_loop
 async def test_who_asks_on_an_open_connection_after_the_stop_is_told_and_hung_up_on(path: str) -> None:
     async with Daemon().running() as daemon, connected(daemon.port) as client:

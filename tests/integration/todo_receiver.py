@@ -10,6 +10,8 @@ from twisted.internet.interfaces import IListeningPort
 from twisted.web.resource import Resource
 from twisted.web.server import Request, Site
 
+from tests.support.listening import listen, stopped
+
 
 @define(eq=False)
 class TodoReceiver:
@@ -33,18 +35,13 @@ class TodoReceiver:
 
     async def up(self) -> None:
         """Listen, on the same port as before."""
-        from twisted.internet import reactor
-
-        self._listening = reactor.listenTCP(  # type: ignore[attr-defined]
-            self.port, Site(_Todos(self)), interface="127.0.0.1"
-        )
-        self.port = self._listening.getHost().port
+        self._listening, self.port = listen(Site(_Todos(self)), self.port)
 
     async def down(self) -> None:
         """Listen no more."""
         listening, self._listening = self._listening, None
         if listening is not None:
-            await listening.stopListening()
+            await stopped(listening)
 
     def take(self, request: Request) -> int:
         """Note a request; the status to answer with."""

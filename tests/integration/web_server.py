@@ -12,6 +12,7 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 
 from hivesub.web.site import BoundedSite
+from tests.support.listening import listen, stopped
 
 Scenario = Callable[..., Coroutine[Any, Any, None]]
 
@@ -35,14 +36,13 @@ def twisted(deferred: Deferred[Any]) -> asyncio.Future[Any]:
 async def served(resource: Any, bound: Callable[[str, int], None] | None = None, **options: Any) -> AsyncIterator[int]:
     """Gives the port."""
     site = BoundedSite(resource, reactor, **options)
-    port = reactor.listenTCP(0, site, interface="127.0.0.1")
-    number = port.getHost().port
+    port, number = listen(site)
     if bound is not None:
         bound("127.0.0.1", number)
     try:
         yield number
     finally:
-        await twisted(port.stopListening())
+        await twisted(stopped(port))
 
 
 class Client:

@@ -16,9 +16,9 @@ from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
-from tests.faults.world import World, prompt, stopped, until, world
-from tests.secrets.leaky import Hunt, write_leaky
 from tests.support.agent import Agent, ToolError
+from tests.support.leaky import Hunt, write_leaky
+from tests.support.world import World, prompt, stopped, until, world
 
 API_KEY = "sk-ant/MARKapikey+\"1'\\=="
 PROXY_PASSWORD = "MARKproxy7788"
@@ -107,7 +107,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
             "HIVESUB_TODO": f"{root}/state/todos.jsonl http://me:{TODO_PASSWORD}@127.0.0.1:1/{TODO_PATH}?key={TODO_QUERY}",
         },
     ) as daemon:
-        daemon.agent = Agent(f"{daemon.daemon.url}/mcp", reactor, token=BEARER)  # type: ignore[arg-type]
+        daemon.agent = Agent(f"{daemon.daemon.url}/mcp", reactor, token=BEARER)
         bodies: list[bytes] = []
         post = daemon.agent.post
 

@@ -15,9 +15,9 @@ import treq
 from twisted.internet import reactor
 
 from hivesub.web import guard
-from tests.faults.world import World, answered, prompt, until, world
 from tests.strangers.conftest import NOBODY, As
 from tests.support.agent import Agent
+from tests.support.world import World, answered, prompt, until, world
 
 TOKEN = "Zq4-secret-of-the-agent-9XhT"
 TARGET = '{"name": "made-by-a-stranger", "prompt": "x"}'
@@ -68,7 +68,7 @@ async def test_a_web_page_is_refused_on_every_route_whatever_it_knows(tmp_path: 
 
 async def test_a_subagent_that_knows_the_address_cannot_start_another_without_the_token(tmp_path: Path) -> None:
     with world(tmp_path / "own", options=["--auth-token-file", token_file(tmp_path), "--tools=Read,Bash"]) as own:
-        own.agent = Agent(f"{own.daemon.url}/mcp", reactor, token=TOKEN)  # type: ignore[arg-type]
+        own.agent = Agent(f"{own.daemon.url}/mcp", reactor, token=TOKEN)
         said = own.dir / "said"
         await own.run("alpha", f"call-url {own.daemon.url}/mcp start {TARGET}", f"save {said}")
         assert said.read_text() == "HTTP 401"

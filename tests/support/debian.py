@@ -9,14 +9,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import pytest
+
 BOUND_S = 900
+_PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 T = TypeVar("T")
 
 
 def bring(find: Callable[[], T | None], packages: Sequence[str]) -> T:
     """What `find` gives, after an installation where it gives None at first.
 
-    Raises: SystemExit, saying what to do, where it is not there and cannot be installed.
+    :raises SystemExit: saying what to do, where it is not there and cannot be installed.
     """
     found = find()
     if found is not None:
@@ -34,3 +37,13 @@ def bring(find: Callable[[], T | None], packages: Sequence[str]) -> T:
     if found is None:
         raise SystemExit(f"apt-get brought {', '.join(packages)}, but not what is needed: {advice}")
     return found
+
+
+def need(program: str, package: str) -> str:
+    """The path of a program. Root on a Debian gets a missing one installed; for others the test fails and says what is
+    missing.
+    """
+    try:
+        return bring(lambda: shutil.which(program, path=_PLACES), [package])
+    except SystemExit as missing:
+        pytest.fail(str(missing), pytrace=False)

@@ -12,8 +12,18 @@ from hivesub.records import Control, Outcome, Result, SignalKind, StopKind, Stop
 from hivesub.runs.record import record, shown_result
 from hivesub.runs.run import Run
 from hivesub.turns.events import read_result
-from tests.support.runfakes import NOW, SECRET, FakeRedactor, init, said, session, turn_end, used
-from tests.unit.test_runs_run import a_turn, run_of
+from tests.support.runfakes import (
+    NOW,
+    SECRET,
+    FakeRedactor,
+    a_turn,
+    init,
+    run_of,
+    said,
+    session,
+    turn_end,
+    used,
+)
 
 FIELDS = {
     "name",

@@ -14,7 +14,7 @@ from zope.interface.verify import verifyObject
 from hivesub.errors import AppendError, BadRequest
 from hivesub.interfaces import IReport
 from hivesub.runs.report import ReportFile, check_within, report_text, resolve_report_path
-from tests.unit.test_todos_todo import WHEN, claim, record
+from tests.support.todofakes import WHEN, claim, record
 
 
 class ThePath(SynchronousTestCase):

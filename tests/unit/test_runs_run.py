@@ -8,21 +8,9 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason, TurnSpec
+from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason
 from hivesub.runs.run import MAX_SIGNALS, Run
-from hivesub.testing import FakeTurn
-from tests.support.options import grouped
-from tests.support.runfakes import NOW, TOOLS, init, session, turn_end, used
-
-
-def run_of(**fields: Any) -> Run:
-    plan: dict[str, Any] = {"name": "alpha", "prompt": "p", "dir": Path("/srv/work"), "tools": TOOLS, "started_at": NOW}
-    return Run(**grouped({**plan, **fields}))
-
-
-def a_turn() -> FakeTurn:
-    spec = TurnSpec(name="alpha", prompt=b"p", dir=Path("/srv/work"), tools=TOOLS, session_id=session(1))
-    return FakeTurn(spec, lambda kind, message, path: "", 1)
+from tests.support.runfakes import NOW, a_turn, init, run_of, session, turn_end, used
 
 
 def after(run: Run, **end: Any) -> Run:

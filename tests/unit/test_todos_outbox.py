@@ -21,7 +21,7 @@ from hivesub.records import TodoState
 from hivesub.todos.outbox import Outbox
 from hivesub.todos.sinks import Attempt, ISink, Verdict
 from hivesub.todos.store import Kept, TodoStore
-from tests.unit.test_todos_store import todo
+from tests.support.todofakes import todo
 
 DELIVERED = Attempt(verdict=Verdict.DELIVERED)
 REFUSED = Attempt(verdict=Verdict.REFUSED, why="it answered 400")

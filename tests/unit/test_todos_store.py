@@ -6,17 +6,13 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any
 
 from twisted.logger import LogLevel, capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import AppendError
 from hivesub.todos.store import Kept, TodoStore
-
-
-def todo(todo_id: str = "t-1", created_at: str = "2031-05-06T07:08:09.123Z") -> dict[str, Any]:
-    return {"id": todo_id, "created_at": created_at, "title": "é"}
+from tests.support.todofakes import todo
 
 
 class Store(SynchronousTestCase):

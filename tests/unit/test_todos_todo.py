@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta, timezone
-from typing import Any
+from datetime import timedelta, timezone
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from hivesub.shapes import Record
 from hivesub.todos.todo import build_todo, todo_bytes
 from hivesub.wording import (
     claims_sentence,
@@ -18,54 +18,11 @@ from hivesub.wording import (
     turn_phrase,
     valid_text,
 )
-
-WHEN = datetime(2031, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
-
-
-def record(
-    state: str = "idle",
-    outcome: str | None = "finished",
-    kind: str | None = "turn_ended",
-    message: str = "",
-    *,
-    turns: tuple[int | None, int | None] = (2, 5),
-    signal: str | None = None,
-    exit_code: int | None = 0,
-    detail: str = "",
-    **fields: Any,
-) -> dict[str, Any]:
-    ended = "2031-05-06T07:08:09.000Z"
-    last = {"outcome": outcome, "signal": signal, "exit_code": exit_code, "detail": detail, "ended_at": ended}
-    return {
-        "name": "alpha",
-        "session_id": "4c1e",
-        "dir": "/srv/work",
-        "state": state,
-        "turn": turns[0],
-        "max_turns": turns[1],
-        "goal": "all tests pass" if turns[1] else None,
-        "last_turn": last if outcome else None,
-        "stop_reason": {"kind": kind, "message": message} if kind else None,
-        "signals": [],
-        "report_file": None,
-        "report_error": None,
-        "control": "connected",
-        "retrying": None,
-        "check": None,
-        "missing_tools": [],
-        "todo": "pending",
-        **fields,
-    }
+from tests.support.todofakes import WHEN, claim, record
 
 
-def claim(kind: str, message: str = "") -> dict[str, str]:
-    return {"kind": kind, "message": message, "at": "2031-05-06T07:00:00.000Z"}
-
-
-def body(told: dict[str, Any]) -> str:
-    text = build_todo(told, todo_id="t-1", created_at=WHEN)["body"]
-    assert isinstance(text, str)
-    return text
+def body(told: Record) -> str:
+    return build_todo(told, todo_id="t-1", created_at=WHEN)["body"]
 
 
 class TheTodo(SynchronousTestCase):
@@ -179,7 +136,7 @@ class TheTodo(SynchronousTestCase):
 
 class TheSentences(SynchronousTestCase):
     def test_outcome_and_stop_reason_are_one_sentence_each(self) -> None:
-        rows: list[tuple[dict[str, Any], str, str]] = [
+        rows: list[tuple[Record, str, str]] = [
             (record(), "Turn 2 of 5 finished.", "The turn ended by itself and nothing was signalled."),
             (
                 record("failed", "failed", "failed", "exit code 1: no login", exit_code=1, detail="no login"),

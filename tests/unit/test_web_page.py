@@ -24,7 +24,7 @@ from hivesub.web.page.resource import page_resources
 from hivesub.web.site import BoundedSite
 from hivesub.web.tree import Tree
 from tests.support.pagefakes import FakeOperatorView, a_blocked_record, a_record, a_turn
-from tests.unit.test_web_tree import FakeTokens, never
+from tests.support.webfakes import FakeTokens, connection, never
 
 NOW = datetime(2031, 5, 6, 7, 8, 43, tzinfo=UTC)
 HOSTILE = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)>"
@@ -45,10 +45,7 @@ class PageCase(SynchronousTestCase):
         self.site = BoundedSite(tree.resource(), Clock())
 
     def send(self, path: str, method: str = "GET", headers: str = "") -> StringTransport:
-        self.channel = self.site.buildProtocol(None)
-        assert self.channel is not None
-        transport = StringTransport()
-        self.channel.makeConnection(transport)
+        self.channel, transport = connection(self.site)
         self.channel.dataReceived(f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:8787\r\n{headers}\r\n".encode())
         return transport
 

@@ -1,6 +1,7 @@
 """The server's own limits, by bytes over an in-memory transport."""
 
 from io import StringIO
+from typing import Any
 
 from twisted.internet.error import ConnectionDone
 from twisted.internet.task import Clock
@@ -12,6 +13,7 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 
 from hivesub.web.site import BoundedChannel, BoundedRequest, BoundedSite, loggable_path
+from tests.support.webfakes import connection
 
 TOKEN = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6"
 
@@ -41,13 +43,11 @@ class Broken(Resource):
 
 
 class SiteCase(SynchronousTestCase):
-    def connect(self, resource: Resource, **options: object) -> tuple[BoundedChannel, StringTransport]:
+    def connect(self, resource: Resource, **options: Any) -> tuple[BoundedChannel, StringTransport]:
         self.clock = Clock()
-        self.site = BoundedSite(resource, self.clock, **options)  # type: ignore[arg-type]
-        channel = self.site.buildProtocol(None)
-        transport = StringTransport()
+        self.site = BoundedSite(resource, self.clock, **options)
+        channel, transport = connection(self.site)
         assert isinstance(channel, BoundedChannel)
-        channel.makeConnection(transport)
         return channel, transport
 
 

@@ -5,55 +5,19 @@ from typing import Any
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import Clock
-from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import IResource, Resource
-from zope.interface import implementer
 from zope.interface.verify import verifyObject
 
 from hivesub.interfaces import TARGET_KEY, ISignalTarget, ITokens
-from hivesub.records import SignalKind
 from hivesub.tools import control
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.site import MAX_BODY_BYTES, BoundedSite
 from hivesub.web.tree import Plain, Tree
+from tests.support.webfakes import LIVING, FakeTarget, FakeTokens, connection, never
 
 HOST = b"Host: 127.0.0.1:8787\r\n"
-LIVING = "Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6"
 METHODS = (b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"PATCH", b"BREW")
-
-
-@implementer(ISignalTarget)
-class FakeTarget:
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def request_began(self) -> None:
-        self.told.append("began")
-
-    def request_ended(self) -> None:
-        self.told.append("ended")
-
-    def signal(self, kind: SignalKind, message: str, report_file: str | None) -> Deferred[str]:
-        raise AssertionError("nothing here gets as far as a tool")
-
-
-@implementer(ITokens)
-class FakeTokens:
-    def __init__(self) -> None:
-        self.living: dict[str, FakeTarget] = {}
-        self.asked: list[str] = []
-
-    def mint(self, target: Any) -> str:
-        self.living[LIVING] = target
-        return LIVING
-
-    def resolve(self, token: str) -> FakeTarget | None:
-        self.asked.append(token)
-        return self.living.get(token)
-
-    def revoke(self, token: str) -> None:
-        self.living.pop(token, None)
 
 
 class Page(Resource):
@@ -61,10 +25,6 @@ class Page(Resource):
 
     def render(self, request: Any) -> bytes:
         return b"the page"
-
-
-async def never(scope: Any, receive: Any, send: Any) -> None:
-    raise AssertionError("nothing here gets as far as the SDK")
 
 
 class TreeCase(SynchronousTestCase):
@@ -89,10 +49,7 @@ class TreeCase(SynchronousTestCase):
 
     def ask(self, method: bytes, path: bytes, headers: bytes = HOST, body: bytes = b"") -> bytes:
         """The whole answer, as bytes; its `Date` cut out."""
-        channel = self.site.buildProtocol(None)
-        assert channel is not None
-        transport = StringTransport()
-        channel.makeConnection(transport)
+        channel, transport = connection(self.site)
         length = b"Content-Length: %d\r\n" % len(body)
         channel.dataReceived(b"%b %b HTTP/1.1\r\n%b%b\r\n%b" % (method, path, headers, length, body))
         head, _, text = transport.value().partition(b"\r\n\r\n")
@@ -137,10 +94,7 @@ class NotFoundTests(TreeCase):
                 self.assertEqual(answer, expected if method != b"HEAD" else expected[: -len(b"not found\n")], path)
 
     def test_the_404_has_no_date_by_which_two_would_differ(self) -> None:
-        channel = self.site.buildProtocol(None)
-        assert channel is not None
-        transport = StringTransport()
-        channel.makeConnection(transport)
+        channel, transport = connection(self.site)
         channel.dataReceived(b"GET /nothing HTTP/1.1\r\n" + HOST + b"\r\n")
         self.assertNotIn(b"Date", transport.value())
 
@@ -295,10 +249,7 @@ class StoppedTests(TreeCase):
     def test_every_request_after_the_stop_is_a_503_and_the_connection_s_last(self) -> None:
         self.tree.stop()
         for path in (b"/mcp", b"/signal/mcp/" + LIVING.encode(), b"/signal/mcp/dead", b"/", b"/healthz", b"/nothing"):
-            channel = self.site.buildProtocol(None)
-            assert channel is not None
-            transport = StringTransport()
-            channel.makeConnection(transport)
+            channel, transport = connection(self.site)
             channel.dataReceived(b"POST %b HTTP/1.1\r\n%bContent-Length: 0\r\n\r\n" % (path, HOST))
             head, _, text = transport.value().partition(b"\r\n\r\n")
             self.assertTrue(head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n"), path)

@@ -28,6 +28,7 @@ from hivesub.web.guard import HostRule
 from hivesub.web.site import BoundedSite
 from hivesub.web.tree import Plain
 from tests.conformance.everything import asking, content, streams
+from tests.support.listening import listen
 
 RETRY_MS = 100
 
@@ -51,7 +52,7 @@ class Mount:
     app = Klein()
 
     def __init__(self, manager: StreamableHTTPSessionManager, hosts: HostRule) -> None:
-        self._served = ASGIResource(manager.handle_request, clock=reactor)  # type: ignore[arg-type]
+        self._served = ASGIResource(manager.handle_request, clock=reactor)
         self._hosts = hosts
 
     @app.route("/mcp")
@@ -68,8 +69,7 @@ async def serve() -> None:
     hosts = HostRule()
     async with manager.run():
         site = BoundedSite(Mount(manager, hosts).app.resource(), reactor)
-        port = reactor.listenTCP(0, site, interface="127.0.0.1")  # type: ignore[attr-defined]
-        number = port.getHost().port
+        _, number = listen(site)
         hosts.bind("127.0.0.1", number)
         print(f"http://127.0.0.1:{number}/mcp", flush=True)
         await asyncio.Event().wait()
@@ -83,8 +83,8 @@ def main() -> None:
         serving.cancel()
         return Deferred.fromFuture(asyncio.ensure_future(asyncio.wait([serving])))
 
-    reactor.addSystemEventTrigger("before", "shutdown", leave)  # type: ignore[attr-defined]
-    reactor.run()  # type: ignore[attr-defined]
+    reactor.addSystemEventTrigger("before", "shutdown", leave)
+    reactor.run()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.deploy.debian import need
+from tests.support.debian import need
 
 UP_S = 30.0
 DOWN_S = 20.0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.debian import need
+from tests.support.debian import need
 
 ROOT = Path(__file__).parents[3]
 INSIDE = Path(__file__).parent / "inside.py"

@@ -12,10 +12,10 @@ import psutil
 import pytest
 
 from hivesub.standin import write_wrapper
-from tests.deploy.debian import need
-from tests.faults.world import living, until
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.debian import need
+from tests.support.world import living, until
 
 SANDBOX = (
     "{bwrap} --ro-bind / / --dev /dev --proc /proc --bind {home} {home} --bind {work} {work} "
@@ -36,7 +36,7 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 def agent(daemon: Daemon) -> Agent:
     from twisted.internet import reactor
 
-    return Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+    return Agent(f"{daemon.url}/mcp", reactor)
 
 
 def below(pid: int) -> list[int]:

@@ -18,9 +18,9 @@ import pytest
 from hivesub.standin import write_wrapper
 from tests.deploy.heavy.cluster import Cluster, running_cluster
 from tests.deploy.namespace import FirstProcess, own_namespace
-from tests.faults.world import living, until
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.world import living, until
 
 LAUNCHER = Path(__file__).parents[3] / "deploy" / "launchers" / "slurm"
 TOKEN = "the-agents-own-token"
@@ -66,7 +66,7 @@ def daemon(tmp_path: Path, cluster: Cluster) -> Iterator[FirstProcess]:
 def agent(daemon: FirstProcess) -> Agent:
     from twisted.internet import reactor
 
-    return Agent(f"{daemon.url}/mcp", reactor, token=TOKEN)  # type: ignore[arg-type]
+    return Agent(f"{daemon.url}/mcp", reactor, token=TOKEN)
 
 
 async def stay(agent: Agent, daemon: Daemon, *steps: str) -> list[int]:
@@ -157,7 +157,7 @@ async def test_a_daemon_that_is_killed_outright_leaves_no_job_behind(tmp_path: P
     # In no namespace of its own: that would go with it, and take along what cancels its jobs.
     daemon = daemon_of(Daemon, tmp_path, cluster)
     with daemon:
-        pids = await stay(Agent(f"{daemon.url}/mcp", reactor, token=TOKEN), daemon)  # type: ignore[arg-type]
+        pids = await stay(Agent(f"{daemon.url}/mcp", reactor, token=TOKEN), daemon)
         daemon.stop(signal.SIGKILL)
         await until(lambda: cluster.jobs() == [], "the end of the job")
         await until(lambda: not any(map(living, pids)), "the end of what ran on the node")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from tests.compat.table import TABLE, YES
+from tests.support.table import TABLE, YES
 
 TOOLS = ["start", "continue", "status", "interrupt"]
 PROMPT = "wait until somebody stops you\n!standin hang"

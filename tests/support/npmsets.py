@@ -1,6 +1,6 @@
 """Locked npm packages for tests, each set in a directory of its own, and the Node.js that runs them.
 
-`python -m tests.conformance.packages DIRECTORY SET…` installs sets; a set is named as the directory under `tests/` that
+`python -m tests.support.npmsets DIRECTORY SET…` installs sets; a set is named as the directory under `tests/` that
 holds its `package.json` and lock. It needs the network, so it comes before `tests.realclaude.netns`.
 
 Its `overrides` hold vite, which the Inspector's web page alone needs, at the last version before one whose optional
@@ -97,7 +97,7 @@ def version(name: str, package: str) -> str:
 def main(argv: Sequence[str]) -> int:
     """Install the sets named on the command line."""
     if len(argv) < 2:
-        print("usage: python -m tests.conformance.packages DIRECTORY SET...", file=sys.stderr)
+        print("usage: python -m tests.support.npmsets DIRECTORY SET...", file=sys.stderr)
         return 2
     try:
         for name in argv[1:]:

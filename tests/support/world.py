@@ -54,10 +54,10 @@ async def until(look: Callable[[], Any], what: str = "what is waited for") -> An
     """
     from twisted.internet import reactor
 
-    deadline = reactor.seconds() + BOUND_S  # type: ignore[attr-defined]
+    deadline = reactor.seconds() + BOUND_S
     while not (seen := look()):
-        assert reactor.seconds() < deadline, f"{what} did not come within {BOUND_S:g} s"  # type: ignore[attr-defined]
-        await pause(LOOK_S, reactor)  # type: ignore[arg-type]
+        assert reactor.seconds() < deadline, f"{what} did not come within {BOUND_S:g} s"
+        await pause(LOOK_S, reactor)
     return seen
 
 
@@ -77,7 +77,7 @@ async def together(*calls: Awaitable[Any]) -> list[Any]:
         except Exception as error:
             return error
 
-    return await gatherResults([Deferred.fromCoroutine(outcome(call)) for call in calls])  # type: ignore[arg-type]
+    return await gatherResults([Deferred.fromCoroutine(outcome(call)) for call in calls])
 
 
 class World:
@@ -93,7 +93,7 @@ class World:
         self.dir = daemon.work if dir is None else dir
         self._before = 0
         self._before = len(self.todos())
-        self.agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        self.agent = Agent(f"{daemon.url}/mcp", reactor)
         self._others = 0
 
     async def start(self, name: str, *steps: str, **arguments: Any) -> Any:
@@ -219,7 +219,7 @@ class Watch:
     async def watch(self) -> None:
         from twisted.internet import reactor
 
-        agent = Agent(f"{self.world.daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        agent = Agent(f"{self.world.daemon.url}/mcp", reactor)
         while not self.done:
             asked_at = time.monotonic()
             gone = {pid for one in self._seen.values() if (pid := one.get("pid")) and not psutil.pid_exists(pid)}
@@ -233,7 +233,7 @@ class Watch:
                     self._check(record, gone)
                 self._seen |= {(record["name"], record["started_at"]): record for record in records}
                 self._seen_at = asked_at
-            await pause(WATCH_S, reactor)  # type: ignore[arg-type]
+            await pause(WATCH_S, reactor)
 
     def _check(self, record: Any, gone: set[int]) -> None:
         seen = self._seen.get((record["name"], record["started_at"]))
