@@ -9,9 +9,10 @@ import gc
 import logging
 import signal
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
-from twisted.logger import LogEvent, formatEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -72,7 +73,7 @@ def _scratch_directory(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 def logged_failures(request: pytest.FixtureRequest) -> Iterator[LoggedFailures]:
     """Fails the test for each failure logged that it did not take by `flush_failures`."""
     logged = LoggedFailures()
-    globalLogPublisher.addObserver(logged)
+    globalLogPublisher.addObserver(cast(ILogObserver, logged))
     logging.getLogger("asyncio").addHandler(logged)
     try:
         yield logged
@@ -85,7 +86,7 @@ def logged_failures(request: pytest.FixtureRequest) -> Iterator[LoggedFailures]:
         else:
             gc.collect()
     finally:
-        globalLogPublisher.removeObserver(logged)
+        globalLogPublisher.removeObserver(cast(ILogObserver, logged))
         logging.getLogger("asyncio").removeHandler(logged)
     if logged.told():
         pytest.fail(f"logged, and not expected by the test:\n{logged.told()}", pytrace=False)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import pytest_twisted
 from playwright.sync_api import expect
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
+from twisted.internet.interfaces import IReactorFromThreads
 
 from hivesub.standin import write_wrapper
 from tests.browser.window import WAIT_MS, Window
@@ -168,7 +169,7 @@ class TestThatItLives:
         def look(page: Any) -> list[str]:
             page.goto(f"{daemon.url}/")
             page.evaluate("window.here = true")
-            reactor.callFromThread(starting.callback, None)
+            cast(IReactorFromThreads, reactor).callFromThread(starting.callback, None)
             row = page.locator("#row-lives")
             row.wait_for()
             seen = [row.locator(".turn").inner_text()]
@@ -213,7 +214,7 @@ class TestThatItLives:
             page.keyboard.press("Tab")
             first = page.evaluate("document.activeElement.className")
             page.get_by_role("link", name="held", exact=True).focus()
-            reactor.callFromThread(start)
+            cast(IReactorFromThreads, reactor).callFromThread(start)
             page.locator("#row-newer").wait_for()
             expect(page.locator("#row-newer .pill")).to_have_text("idle", timeout=WAIT_MS)
             focused = page.evaluate("document.activeElement.textContent")

@@ -13,20 +13,14 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.records import StartRequest
 from hivesub.redaction.redactor import Redactor
-from hivesub.runs.announcement import Announcer
-from hivesub.runs.fleet import Fleet
-from hivesub.runs.machine import Limits
 from hivesub.runs.signals import Tokens
-from hivesub.shapes import RunAnswer
 from hivesub.testing import FakeChild, FakeKin, FakeProcessReactor
 from hivesub.turns.command import Wrappers
 from hivesub.turns.program import KNOWN, Program
 from hivesub.turns.serverfile import Servers
 from hivesub.turns.spawner import TurnSpawner
 from tests.support.options import grouped
-from tests.support.runfakes import FakeChecks, FakeHeard, FakeOutbox, FakeReport, FakeTranscripts, session
-
-TOOLS = ("Read", "Write")
+from tests.support.runfakes import TOOLS, FakeOutbox, FakeReport, a_fleet, session
 
 
 def line(**fields: Any) -> bytes:
@@ -80,24 +74,15 @@ class ClockedCase(SynchronousTestCase):
             new_mark=lambda: "mark",
             make_kin=lambda pid, mark: self.kin,
         )
-        self.fleet = Fleet(
-            source=source,
-            clock=self.reactor,
+        self.fleet = a_fleet(
+            source,
+            self.reactor,
             now=self.now,
-            redactor=redactor,
-            announcer=Announcer(
-                report=FakeReport(told), outbox=self.outbox, now=self.now, redact=redactor.redact, new_id=lambda: "todo"
-            ),
-            tools=TOOLS,
+            report=FakeReport(told),
+            outbox=self.outbox,
             default_dir=self.dir,
-            max_running=16,
-            config_dir="/home/op/.claude",
             new_session_id=self.new_session_id,
-            new_task_id=lambda: "task",
-            heard=FakeHeard(),
-            transcripts=FakeTranscripts(),
-            checks=FakeChecks(self.reactor),
-            limits=Limits(clock=self.reactor, most_s=6 * 3600.0, spread_s=lambda: 7.0),
+            redactor=redactor,
         )
 
     def now(self) -> datetime:
@@ -112,7 +97,7 @@ class ClockedCase(SynchronousTestCase):
         self.successResultOf(self.fleet.start(StartRequest(name="alpha", prompt="go", **grouped(fields))))
         return self.reactor.children[-1]
 
-    def interrupt(self) -> Deferred[RunAnswer]:
+    def interrupt(self) -> Deferred[Any]:
         return self.fleet.interrupt("alpha")
 
     def record(self) -> Any:

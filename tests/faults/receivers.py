@@ -27,6 +27,10 @@ class Receiver(Factory):
     took: list[str] = field(factory=list)
     waiting: list[tuple[Any, str]] = field(factory=list)
 
+    def asked_beyond(self, count: int) -> bool:
+        """Whether more than so many POSTs have come."""
+        return len(self.asked) > count
+
     def buildProtocol(self, addr: object) -> Protocol:
         return _Post(self)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from functools import partial
 
 import pytest
 
@@ -59,7 +60,8 @@ async def test_200_turns_whose_child_leaves_its_stdout_to_another_leave_no_descr
         records = await together(*(shared.run(each, stays) for each in names))
         assert [record["last_turn"]["outcome"] for record in records] == ["finished"] * len(names)
         # The finished turns' processes are left alone: they are this test's to end.
-        await until(lambda names=names: len(shared.turn_processes()) == len(names), "all that the children left")
+        left = len(names)
+        await until(partial(shared.has_turn_processes, left), "all that the children left")
         for pid in shared.turn_processes():
             end(pid)
     await shared.nothing_left(before)

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -419,7 +420,7 @@ async def test_a_full_disk_under_the_report_is_told_and_what_was_there_stays(own
             assert report.read_bytes() == before[1]
             disk.free(own.daemon)
             for record, error in zip(records, errors, strict=True):
-                await until(lambda record=record: own.todos(record["name"]))
+                await until(partial(own.todos, record["name"]))
                 assert error in (await own.todo(record["name"]))["body"]
         await own.run("roomy", "text done", report_file=str(report))
         assert (await own.todo("roomy"))["subagent"]["report_error"] is None
@@ -500,7 +501,7 @@ async def test_a_receiver_that_is_dead_broken_half_and_slow_gets_each_todo_and_s
                     receiver.answer = answer
                     count = len(receiver.asked)
                     await own.run(name, "text done")
-                    await until(lambda count=count: len(receiver.asked) > count, f"an attempt while it is {name}")
+                    await until(partial(receiver.asked_beyond, count), f"an attempt while it is {name}")
                     told.append((await own.agent.record(name))["todo"])
                 # One that never answers: calls are answered all the same, within the agent's own bound.
                 await until(lambda: receiver.waiting)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from treq.client import HTTPClient
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import clientFromString
+from twisted.internet.interfaces import ITCPTransport
 from twisted.internet.protocol import Factory, Protocol
 from twisted.web.client import Agent as HTTPAgent
 from twisted.web.client import HTTPConnectionPool
 
 from hivesub.standin import write_wrapper
 from tests.support.agent import ToolError, pause
+from tests.support.http import headers_of
 from tests.support.world import LOOK_S, World, prompt, quoted, stopped, until, world
 
 BOUND_S = 15
@@ -33,7 +35,7 @@ async def ask(method: str, url: str, headers: dict[str, str] | None = None, data
     """The response, with its body in `text`."""
     client = HTTPClient(HTTPAgent(reactor, pool=HTTPConnectionPool(reactor, persistent=False)))
     response: Any = await client.request(
-        method, url, headers=headers or {}, data=data, allow_redirects=False, timeout=BOUND_S
+        method, url, headers=headers_of(headers), data=data, allow_redirects=False, timeout=BOUND_S
     )
     body = await Deferred.fromCoroutine(read(response)).addTimeout(BOUND_S, reactor)
     return response.code, body, response.headers
@@ -166,8 +168,7 @@ class Quitter(Protocol):
         self.gone.callback(None)
 
     def hang_up(self) -> Deferred[None]:
-        assert self.transport is not None
-        self.transport.abortConnection()
+        cast(ITCPTransport, self.transport).abortConnection()
         return self.gone
 
 

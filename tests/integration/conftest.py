@@ -52,7 +52,7 @@ def name(request: pytest.FixtureRequest) -> str:
     return "".join(letter if letter.isalnum() else "-" for letter in request.node.name)[-60:].strip("-")
 
 
-@pytest_twisted.async_yield_fixture
+@pytest_twisted.async_yield_fixture  # type: ignore[untyped-decorator]
 async def receiver() -> AsyncIterator[TodoReceiver]:
     """A receiver of todos that is up."""
     receiver = TodoReceiver()

@@ -21,6 +21,7 @@ from twisted.web.client import HTTPConnectionPool
 
 from tests.integration.conftest import passing_on
 from tests.support.agent import Agent
+from tests.support.http import headers_of
 from tests.support.listening import listening
 from tests.support.world import world
 
@@ -32,7 +33,7 @@ async def post(url: str, headers: dict[str, str] | None = None, *, agent: Any = 
     """Status, headers and body of a `tools/list`."""
     http = agent if agent is not None else HTTPAgent(reactor, pool=HTTPConnectionPool(reactor, persistent=False))
     sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **(headers or {})}
-    answer = await treq.client.HTTPClient(http).post(url, headers=sent, data=body, timeout=20)
+    answer = await treq.client.HTTPClient(http).post(url, headers=headers_of(sent), data=body, timeout=20)
     return answer.code, answer.headers, await answer.content()
 
 

@@ -18,6 +18,7 @@ from twisted.web.client import HTTPConnectionPool
 
 from tests.integration.conftest import Refusal
 from tests.support.agent import ToolError
+from tests.support.http import headers_of
 from tests.support.world import World, until
 
 Refused = Callable[..., Awaitable[Refusal]]
@@ -219,7 +220,7 @@ async def request(
     agent = HTTPAgent(reactor, pool=HTTPConnectionPool(reactor, persistent=False))
     client = treq.client.HTTPClient(agent)
     sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **(headers or {})}
-    answer = await client.request(method, f"{world.daemon.url}{path}", headers=sent, data=body, timeout=20)
+    answer = await client.request(method, f"{world.daemon.url}{path}", headers=headers_of(sent), data=body, timeout=20)
     return Answer(answer.code, await answer.content(), answer.headers)
 
 

@@ -15,6 +15,7 @@ from twisted.web.client import HTTPConnectionPool
 from tests.integration.conftest import TOKEN
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.http import headers_of
 
 BOUND_S = 30
 
@@ -22,7 +23,7 @@ BOUND_S = 30
 async def get(url: str, *, token: str | None = TOKEN, method: str = "GET") -> tuple[int, str]:
     client = HTTPClient(HTTPAgent(reactor, pool=HTTPConnectionPool(reactor, persistent=False)))
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-    response = await client.request(method, url, headers=headers).addTimeout(BOUND_S, reactor)
+    response = await client.request(method, url, headers=headers_of(headers)).addTimeout(BOUND_S, reactor)
     return response.code, await treq.text_content(response).addTimeout(BOUND_S, reactor)
 
 

@@ -92,7 +92,7 @@ async def test_a_start_is_answered_with_a_task_whose_text_the_model_reads_at_onc
 async def test_whatever_the_outcome_the_task_is_completed_with_the_todos_words(
     client: Client, name: str, lines: list[str], words: str
 ) -> None:
-    goal = {"goal": "g"} if lines[0].startswith(("goal", "need")) else {}
+    goal: dict[str, Any] = {"goal": "g"} if lines[0].startswith(("goal", "need")) else {}
     task = await client.call("start", name=name, prompt=steps(*lines), **goal)
     ended = await client.completed(task["taskId"])
     assert (ended["status"], ended["result"]["isError"]) == ("completed", False)
@@ -144,7 +144,7 @@ async def test_cancel_and_update_are_acknowledged_after_the_end_too(client: Clie
 
 
 async def test_a_retry_with_the_same_key_is_the_same_task(client: Client, name: str) -> None:
-    given = {"name": name, "prompt": steps("hang"), "request_key": "k"}
+    given: dict[str, Any] = {"name": name, "prompt": steps("hang"), "request_key": "k"}
     first, second = [(await client.call("start", **given))["taskId"] for _ in range(2)]
     assert first == second
     await client.ask("tasks/cancel", taskId=first)

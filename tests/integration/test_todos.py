@@ -7,15 +7,16 @@ import re
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from attrs import define, field
 from twisted.internet import reactor
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ProcessExitedAlready
-from twisted.internet.interfaces import ITransport
+from twisted.internet.interfaces import IReactorFromThreads, ITransport
 from twisted.internet.protocol import Factory, ProcessProtocol, Protocol
 from twisted.internet.task import Clock, deferLater
 
@@ -89,8 +90,8 @@ class World:
         self.clock = Clock()
         self.states: dict[str, TodoState] = {}
         self.store = TodoStore(state_dir)
-        in_thread = DaemonThreads(reactor)
-        make = {
+        in_thread = DaemonThreads(cast(IReactorFromThreads, reactor))
+        make: dict[str, Any] = {
             "base_dir": str(state_dir),
             "client": bounded_client(reactor),
             "clock": self.clock,
@@ -104,7 +105,10 @@ class World:
             todo = build_todo(
                 example()["subagent"], todo_id=todo_id, created_at=datetime.fromisoformat("2031-05-06T00:00Z")
             )
-            self.outbox.push(todo, lambda state, todo_id=todo_id: self.states.update({todo_id: state}))
+            self.outbox.push(todo, partial(self.states.__setitem__, todo_id))
+
+    def is_delivered(self, todo_id: str) -> bool:
+        return self.states[todo_id] is TodoState.DELIVERED
 
     def settled(self) -> list[int]:
         """How many sinks have each waiting todo, as the files tell."""
@@ -288,7 +292,7 @@ async def test_the_receiver_on_the_page_takes_each_todo_once(tmp_path: Path) -> 
         for _ in range(2):  # a second outbox that knows nothing of the first, as after a crash
             world = World(tmp_path, f"http://127.0.0.1:{port}/")
             world.push("a")
-            await until(lambda world=world: world.states["a"] is TodoState.DELIVERED)
+            await until(partial(world.is_delivered, "a"))
             await world.stop()
         assert program.out.decode().splitlines()[1:] == [example()["title"], *example()["body"].splitlines()]
         assert program.err.count(b"204") == 2

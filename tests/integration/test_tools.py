@@ -17,7 +17,6 @@ from zope.interface.verify import verifyObject
 from hivesub import __version__
 from hivesub.errors import UnknownName
 from hivesub.interfaces import IFleet
-from hivesub.shapes import Record
 from hivesub.tools.control import control_server
 from hivesub.tools.subagent import subagent_server
 from hivesub.tools.toolbox import RECORD_KEY
@@ -25,7 +24,7 @@ from tests.support.toolfakes import FakeFleet, ended, record
 
 BUILT_INS = ("Glob", "Read")
 both_eras = pytest.mark.parametrize("mode", ["legacy", "auto"])
-ANSWERS: dict[str, tuple[dict[str, Any], Record]] = {
+ANSWERS: dict[str, tuple[dict[str, Any], Any]] = {
     "start": ({"name": "alpha", "prompt": "Do it.", "goal": "g"}, {"subagent": record()}),
     "continue": ({"name": "alpha", "prompt": "Go on."}, {"subagent": record(), "previous_signal": "SIGTERM"}),
     "status": ({"name": "alpha", "wait_s": 5, "result": True}, {"subagents": [record()]}),
@@ -203,7 +202,7 @@ async def test_an_unknown_tool_is_a_protocol_error_that_names_the_known_ones(mod
 
 @both_eras
 async def test_an_answer_that_comes_later_is_waited_for(mode: str) -> None:
-    later: Deferred[Record] = Deferred()
+    later: Deferred[Any] = Deferred()
     fleet = FakeFleet(start=later)
 
     async def use(client: Client) -> CallToolResult:
@@ -219,7 +218,7 @@ async def test_an_answer_that_comes_later_is_waited_for(mode: str) -> None:
 
 
 async def test_a_call_that_its_client_gives_up_cancels_the_fleets_deferred() -> None:
-    cancelled: list[Deferred[Record]] = []
+    cancelled: list[Deferred[Any]] = []
     fleet = FakeFleet(status=Deferred(cancelled.append))
 
     async def use(client: Client) -> None:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -189,13 +190,18 @@ async def test_output_just_before_the_exit_is_read_to_its_end_although_the_pipe_
     assert (end.outcome, end.detail) == (Outcome.FINISHED, "")
 
 
+def _later(exited: Callable[[], None]) -> None:
+    time.sleep(0.15)
+    exited()
+
+
 async def test_a_stall_of_the_daemon_at_the_exits_of_several_children_loses_no_result(bench: Bench) -> None:
     # More than is read at once, so that the results are still in the pipes when the exits are seen.
     written = f"head -c 200000 /dev/zero | tr '\\0' x; echo; echo '{RESULT}'"
     body = f"echo '{INIT}'; while [ ! -e gone ]; do sleep 0.01; done; {written}; exit 0"
     turns = [await bench.under_way(body) for _ in range(3)]
     for turn in turns:
-        turn._exited = lambda exited=turn._exited: (time.sleep(0.15), exited())  # type: ignore[misc]
+        turn._exited = partial(_later, turn._exited)
     # A timer that is due in every turn of the reactor.
     busy = LoopingCall(lambda: None)
     busy.start(0.01)

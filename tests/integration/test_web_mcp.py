@@ -280,8 +280,8 @@ async def test_progress_of_a_long_call_comes_as_an_event_at_once_and_its_answer_
 async def test_the_sdk_s_own_client_hears_of_progress(era: str) -> None:
     heard: list[Any] = []
 
-    async def progressed(*report: Any) -> None:
-        heard.append(report)
+    async def progressed(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total, message))
         daemon.waits[0].callback(None)
 
     async with Daemon().running() as daemon, mcp_client(daemon.url("/mcp"), era) as client:
@@ -543,7 +543,8 @@ async def test_an_app_starts_and_stops_as_a_service() -> None:
 async def test_an_app_whose_lifespan_fails_says_so_at_its_start() -> None:
     @asynccontextmanager
     async def lifespan(server: Any) -> AsyncIterator[None]:
-        raise LookupError("nothing there")
+        if server is not None:
+            raise LookupError("nothing there")
         yield
 
     app = McpApp(Server("agent", lifespan=lifespan))

@@ -56,7 +56,7 @@ class _Todos(Resource):
     isLeaf = True
 
     def __init__(self, receiver: TodoReceiver) -> None:
-        super().__init__()
+        Resource.__init__(self)
         self._receiver = receiver
 
     def render_POST(self, request: Request) -> bytes:

@@ -15,24 +15,9 @@ from zope.interface import implementer
 
 from hivesub.interfaces import ITurn, ITurnSpawner
 from hivesub.records import Control, TodoState, TurnSpec, TurnUsage
-from hivesub.runs.announcement import Announcer
-from hivesub.runs.fleet import Fleet
-from hivesub.runs.machine import Limits
-from hivesub.shapes import Record
+from hivesub.shapes import Record, RunAnswer, StatusAnswer
 from hivesub.testing import FakeTurn, FakeTurnSpawner
-from tests.support.runfakes import (
-    CONFIG_DIR,
-    NOW,
-    TOOLS,
-    FakeChecks,
-    FakeHeard,
-    FakeOutbox,
-    FakeRedactor,
-    FakeReport,
-    FakeTranscripts,
-    session,
-    used,
-)
+from tests.support.runfakes import NOW, FakeOutbox, FakeReport, a_fleet, session, used
 
 Key = tuple[str, str]
 """A run: its name and the time it was started at, of which no two are the same here."""
@@ -45,7 +30,7 @@ class Call:
     tool: str
     name: str
     before: Record | None
-    answer: Record | None = None
+    answer: RunAnswer | StatusAnswer | None = None
     error: Failure | None = None
 
     @property
@@ -143,29 +128,15 @@ class Hive:
         self.bills = Bills()
         self.ticks = 0
         self.sessions = 0
-        redactor = FakeRedactor()
-        self.fleet = Fleet(
-            source=self.source,
-            clock=self.clock,
+        self.fleet = a_fleet(
+            self.source,
+            self.clock,
             now=self.now,
-            redactor=redactor,
-            announcer=Announcer(
-                report=self.report,
-                outbox=self.outbox,
-                now=self.now,
-                redact=redactor.redact,
-                new_id=lambda: f"todo-{len(self.outbox.todos)}",
-            ),
-            tools=TOOLS,
+            report=self.report,
+            outbox=self.outbox,
             default_dir=root,
             max_running=cap,
-            config_dir=CONFIG_DIR,
             new_session_id=self.new_session_id,
-            new_task_id=lambda: "task",
-            heard=FakeHeard(),
-            checks=FakeChecks(self.clock),
-            limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
-            transcripts=FakeTranscripts(),
         )
 
     def now(self) -> datetime:
@@ -198,11 +169,11 @@ class Hive:
 
     # Calling.
 
-    def call(self, tool: str, name: str, answer: Deferred[Record], before: Record | None) -> Call:
+    def call(self, tool: str, name: str, answer: Deferred[Any], before: Record | None) -> Call:
         call = Call(tool, name, before)
         self.calls.append(call)
 
-        def answered(given: Record) -> None:
+        def answered(given: RunAnswer | StatusAnswer) -> None:
             assert not call.answered
             call.answer = given
 

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from attrs import fields
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,7 +60,7 @@ class Reference:
             models = event.get("model_usage_since_last_result")
             if isinstance(models, dict):
                 costs = [model.get("costUSD") for model in models.values() if isinstance(model, dict)]
-                self.since = math.fsum([self.since or 0.0, *(cost for cost in costs if _dollars(cost))])
+                self.since = math.fsum([self.since or 0.0, *(float(str(cost)) for cost in costs if _dollars(cost))])
         elif kind == "assistant":
             self.user_interrupted = False
         elif kind == "user" and _interrupts(event):
@@ -99,7 +100,8 @@ def _session(value: object) -> str | None:
 
 
 def _init(event: dict[str, Any]) -> Init:
-    tools, servers = event.get("tools"), event.get("mcp_servers")
+    tools: Any = event.get("tools")
+    servers: Any = event.get("mcp_servers")
     pairs = [(one.get("name"), one.get("status")) for one in servers if isinstance(one, dict)] if _many(servers) else []
     return Init(
         session_id=_session(event.get("session_id")),
@@ -199,7 +201,7 @@ def _texts(value: object) -> list[str]:
     if isinstance(value, tuple):
         return [text for each in value for text in _texts(each)]
     if isinstance(value, (Init, Result)):
-        return [text for name in value.__slots__ if name != "__weakref__" for text in _texts(getattr(value, name))]
+        return [text for each in fields(type(value)) for text in _texts(getattr(value, each.name))]
     return []
 
 

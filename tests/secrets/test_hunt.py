@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
 from tests.support.agent import Agent, ToolError
+from tests.support.http import headers_of
 from tests.support.leaky import Hunt, write_leaky
 from tests.support.world import World, prompt, stopped, until, world
 
@@ -111,8 +112,8 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         bodies: list[bytes] = []
         post = daemon.agent.post
 
-        async def kept(method: str, params: dict[str, Any]) -> tuple[int, bytes]:
-            status, body = await post(method, params)
+        async def kept(method: str, params: dict[str, Any], *, meta: dict[str, Any] | None = None) -> tuple[int, bytes]:
+            status, body = await post(method, params, meta=meta)
             bodies.append(body)
             return status, body
 
@@ -189,7 +190,7 @@ async def test_no_secret_gets_out_whatever_a_subagent_tells(scene: Scene) -> Non
             answer = await treq.request(method, url + path, data=b"{", persistent=False)
             scene.hunt.look(f"{method} of a path", await answer.content())
     for header in (f"Bearer {BEARER}x", f"Basic {BEARER}", BEARER):
-        answer = await treq.post(f"{url}/mcp", headers={"Authorization": header}, persistent=False)
+        answer = await treq.post(f"{url}/mcp", headers=headers_of({"Authorization": header}), persistent=False)
         assert answer.code == 401
         scene.hunt.look("a 401", await answer.content())
     for broken in (b"{", b'{"jsonrpc":"2.0","id":1,"method":"' + BEARER.encode() + b'"}', BEARER.encode()):
@@ -198,9 +199,9 @@ async def test_no_secret_gets_out_whatever_a_subagent_tells(scene: Scene) -> Non
             "Content-Type": "application/json",
             "Accept": "application/json",
         }
-        await (await treq.post(f"{url}/mcp", headers=headers, data=broken, persistent=False)).content()
+        await (await treq.post(f"{url}/mcp", headers=headers_of(headers), data=broken, persistent=False)).content()
     for page in ("/", "/metrics", "/healthz", "/subagent/help", "/mcp"):
-        answer = await treq.get(url + page, headers={"Authorization": f"Bearer {BEARER}"}, persistent=False)
+        answer = await treq.get(url + page, headers=headers_of({"Authorization": f"Bearer {BEARER}"}), persistent=False)
         scene.hunt.look(f"the page {page}", await answer.content())
         scene.hunt.look(f"the headers of {page}", repr(list(answer.headers.getAllRawHeaders())))
 

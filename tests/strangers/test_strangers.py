@@ -17,6 +17,7 @@ from twisted.internet import reactor
 from hivesub.web import guard
 from tests.strangers.conftest import NOBODY, As
 from tests.support.agent import Agent
+from tests.support.http import headers_of
 from tests.support.world import World, answered, prompt, until, world
 
 TOKEN = "Zq4-secret-of-the-agent-9XhT"
@@ -57,7 +58,9 @@ async def test_a_web_page_is_refused_on_every_route_whatever_it_knows(tmp_path: 
                     ({"Origin": "null"}, 403),
                     ({"Origin": "http://127.0.0.1:1"}, 403),
                 ):
-                    answer = await treq.request(method, url + path, headers=headers, data=b"{}", persistent=False)
+                    answer = await treq.request(
+                        method, url + path, headers=headers_of(headers), data=b"{}", persistent=False
+                    )
                     said = await answer.content()
                     assert answer.code == status, (method, path, headers)
                     assert not answer.headers.hasHeader("Access-Control-Allow-Origin")

@@ -13,6 +13,8 @@ from twisted.internet.interfaces import IReactorTime
 from twisted.web.client import Agent as HTTPAgent
 from twisted.web.client import HTTPConnectionPool
 
+from tests.support.http import headers_of
+
 PROTOCOL = "2026-07-28"
 CALL_S = 60.0
 
@@ -58,7 +60,9 @@ class Agent:
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-        response = await self._client.post(self._url, headers=headers, data=json.dumps(body).encode(), timeout=CALL_S)
+        response = await self._client.post(
+            self._url, headers=headers_of(headers), data=json.dumps(body).encode(), timeout=CALL_S
+        )
         return response.code, await response.content()
 
     async def request(self, method: str, **params: Any) -> Any:

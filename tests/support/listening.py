@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from twisted.internet.defer import Deferred, maybeDeferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.interfaces import IListeningPort
 
 
@@ -25,7 +25,7 @@ def listen(factory: object, port: int = 0) -> tuple[IListeningPort, int]:
 
 def stopped(listener: IListeningPort) -> Deferred[None]:
     """Stop listening. Fires once no connection is taken any more."""
-    return maybeDeferred(listener.stopListening)
+    return listener.stopListening() or succeed(None)
 
 
 @asynccontextmanager

@@ -11,11 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet.defer import Deferred, fail, succeed
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
-from hivesub.interfaces import ICheck, IChecks, IHeard, IOutbox, IRedactor, IReport, ITranscripts
+from hivesub.interfaces import (
+    ICheck,
+    IChecks,
+    IHeard,
+    IOutbox,
+    IRedactor,
+    IReport,
+    ITranscripts,
+    ITurnSpawner,
+)
 from hivesub.records import (
     CheckEnd,
     CheckOutcome,
@@ -186,7 +196,7 @@ class FakeCheck:
 class FakeChecks:
     """Keeps the checks that were started in `runs`."""
 
-    def __init__(self, clock: Clock, *names: str) -> None:
+    def __init__(self, clock: IReactorTime, *names: str) -> None:
         self.names = names
         self.runs: list[FakeCheck] = []
         self._clock = clock
@@ -213,6 +223,49 @@ class FakeTranscripts:
         return succeed({"transcript": path, "steps": [step], "offset": after + 1})
 
 
+def a_fleet(
+    source: ITurnSpawner,
+    clock: IReactorTime,
+    *,
+    now: Callable[[], datetime],
+    report: IReport,
+    outbox: FakeOutbox,
+    default_dir: Path,
+    new_session_id: Callable[[], str],
+    max_running: int = 16,
+    redactor: IRedactor | None = None,
+    heard: IHeard | None = None,
+    checks: IChecks | None = None,
+    transcripts: ITranscripts | None = None,
+) -> Fleet:
+    """A fleet of fakes. Its todos are `todo-1` and so on, its tasks `task-1` and so on."""
+    tasks = itertools.count(1)
+    redactor = FakeRedactor() if redactor is None else redactor
+    return Fleet(
+        source=source,
+        clock=clock,
+        now=now,
+        redactor=redactor,
+        announcer=Announcer(
+            report=report,
+            outbox=outbox,
+            now=now,
+            redact=redactor.redact,
+            new_id=lambda: f"todo-{len(outbox.todos) + 1}",
+        ),
+        tools=TOOLS,
+        default_dir=default_dir,
+        max_running=max_running,
+        config_dir=CONFIG_DIR,
+        new_session_id=new_session_id,
+        new_task_id=lambda: f"task-{next(tasks)}",
+        heard=FakeHeard() if heard is None else heard,
+        transcripts=FakeTranscripts() if transcripts is None else transcripts,
+        checks=FakeChecks(clock) if checks is None else checks,
+        limits=Limits(clock=clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
+    )
+
+
 class FleetCase(SynchronousTestCase):
     """A fleet in a directory of its own. `told`: the order in which reports and todos came."""
 
@@ -230,30 +283,18 @@ class FleetCase(SynchronousTestCase):
         self.made = 0
         self.heard = FakeHeard()
         self.checks = FakeChecks(self.clock, "tests", "lint")
-        self.task_numbers = itertools.count(1)
-        redactor = FakeRedactor()
-        self.fleet = Fleet(
-            source=self.source,
-            clock=self.clock,
+        self.fleet = a_fleet(
+            self.source,
+            self.clock,
             now=self.now,
-            redactor=redactor,
-            announcer=Announcer(
-                report=self.report,
-                outbox=self.outbox,
-                now=self.now,
-                redact=redactor.redact,
-                new_id=lambda: f"todo-{len(self.outbox.todos) + 1}",
-            ),
-            tools=TOOLS,
+            report=self.report,
+            outbox=self.outbox,
             default_dir=self.dir,
             max_running=self.max_running,
-            config_dir=CONFIG_DIR,
             new_session_id=self.new_session_id,
             transcripts=self.transcripts,
-            new_task_id=lambda: f"task-{next(self.task_numbers)}",
             heard=self.heard,
             checks=self.checks,
-            limits=Limits(clock=self.clock, most_s=6 * 3600.0, spread_s=lambda: 7.0),
         )
 
     def now(self) -> datetime:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from twisted.internet.defer import Deferred, fail, succeed
 from zope.interface import implementer
 
 from hivesub.interfaces import TARGET_KEY, IFleet, ISignalTarget
 from hivesub.records import ContinueRequest, SignalKind, StartRequest
-from hivesub.shapes import Record, TaskState
+from hivesub.shapes import Record, SignalRecord, TaskState
 
 SESSION = "123e4567-e89b-12d3-a456-426614174000"
 OLD_SESSION = "00000000-e89b-12d3-a456-426614174000"
@@ -19,7 +19,7 @@ OLD_SESSION = "00000000-e89b-12d3-a456-426614174000"
 
 def record(**changes: Any) -> Record:
     """The record of `alpha`, running in turn 2 of 5, unless changed."""
-    return {
+    made = {
         "name": "alpha",
         "session_id": SESSION,
         "dir": "/srv/work",
@@ -44,6 +44,7 @@ def record(**changes: Any) -> Record:
         "todo": "none",
         "pid": 4711,
     } | changes
+    return cast(Record, made)
 
 
 def ended(state: str, kind: str, outcome: str = "finished", *, message: str = "", **changes: Any) -> Record:
@@ -59,19 +60,19 @@ def ended(state: str, kind: str, outcome: str = "finished", *, message: str = ""
     )
     del made["pid"]
     made["last_event_age_s"] = None
-    return made | changes
+    return cast(Record, {**made, **changes})
 
 
-def signal(kind: str, message: str = "") -> Record:
+def signal(kind: str, message: str = "") -> SignalRecord:
     """One signal as a record lists it."""
-    return {"kind": kind, "message": message, "at": "2031-05-06T07:08:59.123Z"}
+    return {"kind": SignalKind(kind), "message": message, "at": "2031-05-06T07:08:59.123Z"}
 
 
 @implementer(IFleet)
 class FakeFleet:
     """Notes each call in `calls` and gives the Deferred of `answers` that bears the call's name."""
 
-    def __init__(self, **answers: Deferred[Record]) -> None:
+    def __init__(self, **answers: Deferred[Any]) -> None:
         self.answers = answers
         self.calls: list[tuple[Any, ...]] = []
         self.told: list[list[str]] = []
@@ -79,15 +80,15 @@ class FakeFleet:
         self.tasks: dict[str, TaskState] = {}
         self.cancelled: list[str] = []
 
-    def start(self, request: StartRequest) -> Deferred[Record]:
+    def start(self, request: StartRequest) -> Deferred[Any]:
         self.calls.append(("start", request))
         return self.answers["start"]
 
-    def resume(self, request: ContinueRequest) -> Deferred[Record]:
+    def resume(self, request: ContinueRequest) -> Deferred[Any]:
         self.calls.append(("resume", request))
         return self.answers["resume"]
 
-    def status(self, name: str | None, *, wait_s: float, wait_for_all: bool, result: bool) -> Deferred[Record]:
+    def status(self, name: str | None, *, wait_s: float, wait_for_all: bool, result: bool) -> Deferred[Any]:
         self.calls.append(("status", name, wait_s, wait_for_all, result))
         return self.answers["status"]
 
@@ -107,7 +108,7 @@ class FakeFleet:
     def cancel_task(self, task_id: str) -> None:
         self.cancelled.append(task_id)
 
-    def interrupt(self, name: str) -> Deferred[Record]:
+    def interrupt(self, name: str) -> Deferred[Any]:
         self.calls.append(("interrupt", name))
         return self.answers["interrupt"]
 

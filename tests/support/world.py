@@ -141,6 +141,10 @@ class World:
         """The living processes that bear the mark of a turn of this daemon, or of one before it."""
         return set().union(*(marked(f"{mark}-") for mark in self.marks()))
 
+    def has_turn_processes(self, count: int) -> bool:
+        """Whether there are exactly so many."""
+        return len(self.turn_processes()) == count
+
     def configs(self) -> list[Path]:
         """The subagents' MCP config files that are there."""
         return [path for path in self.daemon.runtime.rglob("*") if path.is_file()]

@@ -86,7 +86,8 @@ class EnvironmentTests(SettingsTestCase):
             "state-dir": "/s",
         }
         self.assertEqual(set(values), {name for name, _ in OPTIONS})
-        by_environment = self.read(PATH="/usr/bin:/bin", **{variable_of(name): value for name, value in values.items()})
+        given = {variable_of(name): value for name, value in values.items()}
+        by_environment = self.read(None, PATH="/usr/bin:/bin", **given)
         by_command_line = self.read(dict(values), PATH="/usr/bin:/bin")
         unset = self.read()
         for name in (field for field in Settings.__annotations__ if field not in ("environ", "warnings")):
@@ -116,7 +117,7 @@ class EnvironmentTests(SettingsTestCase):
             "LAUNCHER",
         ):
             with self.subTest(name=name):
-                self.refused(**{f"HIVESUB_{name}": ""})
+                self.refused(None, **{f"HIVESUB_{name}": ""})
 
     def test_an_empty_tool_list_is_passed_on_to_be_refused_by_the_one_who_resolves_it(self) -> None:
         self.assertEqual(self.read({"tools": ""}).tools, "")
@@ -265,7 +266,8 @@ class GoneTests(SettingsTestCase):
         self.assertEqual(self.read(HIVESUB_DIR="~").dir, self.here)
 
     def test_without_one_it_says_that_it_is_needed(self) -> None:
-        for options in ({}, {"dir": "work"}):
+        given: list[dict[str, Given]] = [{}, {"dir": "work"}]
+        for options in given:
             self.assertEqual(
                 self.refused(options), "--dir: the directory it was started in is gone; give an absolute path"
             )

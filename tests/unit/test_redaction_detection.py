@@ -114,8 +114,8 @@ class ServerTests(SynchronousTestCase):
             "keycloak:26.0.1-debug",
             "postgresql://localhost/app?sslmode=verify-full",
         ):
-            given = {"PLACE": value}, {}, [value, f"--dir={value}", "--keyspace=production"]
-            self.assertEqual(server_secrets(*given), set(), value)
+            arguments = [value, f"--dir={value}", "--keyspace=production"]
+            self.assertEqual(server_secrets({"PLACE": value}, {}, arguments), set(), value)
 
     def test_of_arguments_it_is_what_stands_where_secrets_do(self) -> None:
         for args, secret in (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from twisted.internet.defer import Deferred, fail
 
@@ -35,7 +36,7 @@ class AnInterrupt(FleetCase):
         self.clock.advance(2)
         self.assertNoResult(answer)
         self.killed()
-        told = self.successResultOf(answer)
+        told: Any = self.successResultOf(answer)
         self.assertEqual((told["subagent"]["state"], told["escalated"]), ("killed", False))
         self.assertEqual(told["subagent"]["last_turn"]["signal"], "SIGINT")
         self.assertEqual((len(self.source.turns), self.clock.getDelayedCalls()), (1, []))
@@ -192,7 +193,7 @@ class AnInterrupt(FleetCase):
         self.start(goal="g", max_turns=5)
         self.source.hold = True
         self.end()
-        told = self.successResultOf(self.fleet.interrupt("alpha"))["subagent"]
+        told: Any = self.successResultOf(self.fleet.interrupt("alpha"))["subagent"]
         self.assertEqual((told["state"], told["stop_reason"]["kind"]), ("killed", "killed"))
         self.assertEqual((told["last_turn"]["outcome"], told["turn"], told["max_turns"]), ("finished", 1, 5))
         self.source.release()
@@ -275,7 +276,7 @@ class TheStopOfTheDaemon(FleetCase):
         self.clock.advance(OVER_S - 8)
         self.successResultOf(stopped)
         (todo,) = self.outbox.todos
-        told = todo["subagent"]
+        told: Any = todo["subagent"]
         self.assertEqual((told["state"], told["last_turn"]["outcome"]), ("failed", "failed"))
         self.assertIn(f"the daemon stopped, and pid {pid} has not gone after SIGINT, SIGTERM and SIGKILL", todo["body"])
         self.assertNotIn("killed", todo["body"])

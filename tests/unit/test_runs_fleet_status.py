@@ -11,6 +11,7 @@ from hivesub.errors import ContinueFailed, UnknownName
 from hivesub.records import Outcome, SignalKind
 from hivesub.runs import roster
 from hivesub.runs.roster import CUT_RESULT_CHARS, KEPT_RESULTS_BYTES, RESULT_CUT
+from hivesub.shapes import TaskState
 from tests.support.runfakes import FleetCase, said, session, turn_end, unborn, used
 
 
@@ -28,10 +29,8 @@ class OfOne(FleetCase):
 
     def test_there_are_no_counts(self) -> None:
         self.start()
-        self.assertEqual(
-            set(self.successResultOf(self.fleet.status("alpha", wait_s=0.0, wait_for_all=False, result=False))),
-            {"subagents"},
-        )
+        answer = self.successResultOf(self.fleet.status("alpha", wait_s=0.0, wait_for_all=False, result=False))
+        self.assertEqual(set(answer), {"subagents"})
 
     def test_its_goal_is_whole(self) -> None:
         self.start(goal="g" * 300)
@@ -111,12 +110,16 @@ class News(FleetCase):
 
 
 class Tasks(FleetCase):
+    def task(self, found: TaskState | None) -> TaskState:
+        assert found is not None
+        return found
+
     def test_a_run_that_goes_on_is_one_task_until_its_end_is_announced(self) -> None:
         self.start("alpha", goal="g")
         task = self.fleet.as_task("alpha")
         assert task is not None
         self.assertEqual((task["id"], task["announcement"], task["record"]["state"]), ("task-1", None, "running"))
-        self.assertEqual((self.fleet.as_task("alpha") or {})["id"], "task-1")
+        self.assertEqual(self.task(self.fleet.as_task("alpha"))["id"], "task-1")
         self.turn.signalled(SignalKind.GOAL_REACHED, "done", None)
         self.report.hold = True
         self.end()
@@ -131,18 +134,18 @@ class Tasks(FleetCase):
         self.start("alpha", report_file="r.md")
         self.fleet.as_task("alpha")
         self.end()
-        self.assertIsNone((self.fleet.task_state("task-1") or {})["announcement"])
+        self.assertIsNone(self.task(self.fleet.task_state("task-1"))["announcement"])
         self.report.held[0].callback(None)
-        self.assertIsNotNone((self.fleet.task_state("task-1") or {})["announcement"])
+        self.assertIsNotNone(self.task(self.fleet.task_state("task-1"))["announcement"])
 
     def test_it_stays_the_run_that_it_was_when_the_name_goes_on(self) -> None:
         self.start("alpha")
         self.fleet.as_task("alpha")
         self.end()
         self.start("alpha")
-        self.assertEqual((self.fleet.as_task("alpha") or {})["id"], "task-2")
-        self.assertIsNotNone((self.fleet.task_state("task-1") or {})["announcement"])
-        self.assertIsNone((self.fleet.task_state("task-2") or {})["announcement"])
+        self.assertEqual(self.task(self.fleet.as_task("alpha"))["id"], "task-2")
+        self.assertIsNotNone(self.task(self.fleet.task_state("task-1"))["announcement"])
+        self.assertIsNone(self.task(self.fleet.task_state("task-2"))["announcement"])
 
     def test_an_end_that_a_task_reported_is_no_news_and_is_noted(self) -> None:
         self.start("alpha")
@@ -180,9 +183,7 @@ class Tasks(FleetCase):
 
 
 class Waiting(FleetCase):
-    def waiting(
-        self, name: str | None = "alpha", wait_s: float = 50.0, *, wait_for_all: bool = False
-    ) -> Deferred[dict[str, Any]]:
+    def waiting(self, name: str | None = "alpha", wait_s: float = 50.0, *, wait_for_all: bool = False) -> Deferred[Any]:
         return self.fleet.status(name, wait_s=wait_s, wait_for_all=wait_for_all, result=False)
 
     def test_it_answers_when_the_run_ends(self) -> None:
@@ -276,7 +277,7 @@ class Waiting(FleetCase):
 
 
 class OfAll(FleetCase):
-    def listed(self, result: bool = False) -> dict[str, Any]:
+    def listed(self, result: bool = False) -> Any:
         return self.successResultOf(self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=result))
 
     def names(self) -> list[str]:

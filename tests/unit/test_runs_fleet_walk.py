@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from random import Random
+from typing import Any
 
 from twisted.internet.defer import Deferred
 
@@ -74,9 +75,9 @@ class AnyOrder(FleetCase):
         error = getattr(seen[0], "value", None)
         self.assertTrue(error is None or isinstance(error, HivesubError), repr(error))
 
-    def a_call(self, random: Random) -> Deferred[Record] | None:
+    def a_call(self, random: Random) -> Deferred[Any] | None:
         name = random.choice(NAMES)
-        goal = {"goal": "g", "max_turns": random.choice((1, 2, 3))} if random.random() < 0.6 else {}
+        goal: dict[str, Any] = {"goal": "g", "max_turns": random.choice((1, 2, 3))} if random.random() < 0.6 else {}
         kind = random.choice(("start", "continue", "continue", "interrupt", "status"))
         if kind == "start":
             return self.starting(name, request_key=random.choice((None, "k")), **goal)

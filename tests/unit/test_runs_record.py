@@ -53,7 +53,7 @@ FIELDS = {
 REDACT = FakeRedactor().redact
 
 
-def told(run: Run, seconds: float = 0.0, **options: Any) -> dict[str, Any]:
+def told(run: Run, seconds: float = 0.0, **options: Any) -> Any:
     return record(run, seconds=seconds, redact=REDACT, **options)
 
 
@@ -130,12 +130,13 @@ class WhenItIsOver(SynchronousTestCase):
         )
 
     def test_turn_n_of_m_is_told_in_every_state_with_a_goal_and_in_none_without(self) -> None:
-        for kind, end in (
+        rows: tuple[tuple[StopKind, dict[str, Any]], ...] = (
             (StopKind.GOAL_REACHED, {}),
             (StopKind.NEED_HELP, {}),
             (StopKind.KILLED, {"outcome": Outcome.KILLED}),
             (StopKind.FAILED, {"outcome": Outcome.FAILED}),
-        ):
+        )
+        for kind, end in rows:
             now = told(over(run_of(goal="g", max_turns=5, turn_number=2), kind, **end))
             self.assertEqual((now["turn"], now["max_turns"]), (2, 5), now["state"])
             now = told(over(run_of(), kind, **end))

@@ -8,10 +8,12 @@ from twisted.internet.defer import Deferred
 
 from hivesub.errors import ContinueFailed, NotRunning
 from hivesub.records import Outcome, StopKind
-from hivesub.runs import announcement, machine, views
+from hivesub.runs import announcement, decision, machine, views
+from hivesub.runs import record as whole_record
 from hivesub.runs.run import Run
 from hivesub.runs.tally import Tally
 from hivesub.testing import FakeTurn
+from hivesub.todos import todo
 from tests.support.runfakes import FleetCase, init, turn_end
 
 
@@ -84,7 +86,7 @@ class ARunThatBreaks(FleetCase):
 
     def test_deciding_what_follows(self) -> None:
         ends = iter([True])
-        self.patch(machine, "after_turn", breaks(machine.after_turn, lambda *args, **kwargs: next(ends, False)))
+        self.patch(machine, "after_turn", breaks(decision.after_turn, lambda *args, **kwargs: next(ends, False)))
         self.assert_fails_alone()
 
     def test_counting_the_turn(self) -> None:
@@ -93,14 +95,12 @@ class ARunThatBreaks(FleetCase):
         self.assert_fails_alone()
 
     def test_building_its_record(self) -> None:
-        self.patch(views, "record", breaks(views.record, of_alpha))
+        self.patch(views, "record", breaks(whole_record.record, of_alpha))
         self.assert_ends_alone()
 
     def test_building_its_todo(self) -> None:
         ends = iter([True])
-        self.patch(
-            announcement, "build_todo", breaks(announcement.build_todo, lambda *args, **kwargs: next(ends, False))
-        )
+        self.patch(announcement, "build_todo", breaks(todo.build_todo, lambda *args, **kwargs: next(ends, False)))
         self.assert_ends_alone()
 
 
@@ -126,7 +126,7 @@ class WhatElseMayBreak(FleetCase):
     def test_a_run_that_cannot_be_told_of_while_it_goes_on_spoils_no_others_status(self) -> None:
         self.start("alpha")
         self.start("beta")
-        self.patch(views, "record", breaks(views.record, of_alpha))
+        self.patch(views, "record", breaks(whole_record.record, of_alpha))
         for _ in range(2):
             told = self.successResultOf(self.fleet.status(None, wait_s=0.0, wait_for_all=False, result=False))[
                 "subagents"
@@ -140,7 +140,7 @@ class WhatElseMayBreak(FleetCase):
         self.start(goal="g", max_turns=1)
         self.end()
         ends = iter([True])
-        self.patch(views, "record", breaks(views.record, lambda *args, **kwargs: next(ends, False)))
+        self.patch(views, "record", breaks(whole_record.record, lambda *args, **kwargs: next(ends, False)))
         self.assertEqual(self.record()["stop_reason"], {"kind": "turn_cap", "message": "internal error: Oops"})
         self.assertIn("harness limit", self.record()["stop_reason"]["message"])
         self.assertEqual(len(self.flushLoggedErrors(Oops)), 1)
@@ -149,7 +149,7 @@ class WhatElseMayBreak(FleetCase):
         self.start("alpha")
         self.ended_run("beta")
         whole = [set(self.record("alpha")), set(self.record("beta"))]
-        self.patch(views, "record", breaks(views.record, lambda *args, **kwargs: True))
+        self.patch(views, "record", breaks(whole_record.record, lambda *args, **kwargs: True))
         self.assertEqual([set(self.record("alpha")), set(self.record("beta"))], whole)
         self.assertEqual(len(self.flushLoggedErrors(Oops)), 2)
 

@@ -20,16 +20,16 @@ class TwinsInFlight(SynchronousTestCase):
     def setUp(self) -> None:
         self.once = RequestKeys()
         self.cancelled = 0
-        self.works: list[Deferred[dict[str, Any]]] = []
+        self.works: list[Deferred[Any]] = []
 
-    def work(self) -> Deferred[dict[str, Any]]:
+    def work(self) -> Deferred[Any]:
         def cancelled(work: object) -> None:
             self.cancelled += 1
 
         self.works.append(Deferred(cancelled))
         return self.works[-1]
 
-    def join(self, ident: str = "k", prompt: str = "p") -> Deferred[dict[str, Any]]:
+    def join(self, ident: str = "k", prompt: str = "p") -> Deferred[Any]:
         return self.once.join(ident, request(prompt), self.work)
 
     def test_two_calls_of_one_key_are_one_call_with_one_answer(self) -> None:

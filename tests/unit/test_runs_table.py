@@ -385,7 +385,9 @@ TABLE = (
 
 class TheTable(FleetCase):
     def check(self, row: Row) -> None:
-        goal = {"goal": GOAL, "max_turns": MAX_TURNS, "check": row.check} if row.turn is not None else {}
+        goal: dict[str, Any] = {}
+        if row.turn is not None:
+            goal = {"goal": GOAL, "max_turns": MAX_TURNS, "check": row.check}
         self.start(report_file="r.md", max_budget_usd=row.budget, **goal)
         for step in row.steps:
             step(self)

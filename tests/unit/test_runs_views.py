@@ -10,7 +10,7 @@ from zope.interface.verify import verifyObject
 from hivesub.interfaces import IOperatorView
 from hivesub.records import Outcome, SignalKind, StopKind, TodoState
 from hivesub.runs.views import OPERATOR_LISTED, OperatorView
-from hivesub.shapes import Record, Steps
+from hivesub.shapes import Steps
 from tests.support.runfakes import FakeRedactor, FleetCase, init, session, unborn, used
 
 
@@ -26,11 +26,10 @@ class OverlookCase(FleetCase):
             transcripts=self.transcripts,
         )
 
-    def history(self, name: str = "alpha") -> Record:
+    def history(self, name: str = "alpha") -> Any:
         told = self.overlook.one(name)
         assert told is not None
-        history: Record = told["history"]
-        return history
+        return told["history"]
 
 
 class TheSteps(OverlookCase):
@@ -128,7 +127,7 @@ class TheList(OverlookCase):
         told = self.overlook.all()
         self.assertEqual(len(told["subagents"]), OPERATOR_LISTED)
         self.assertEqual(told["counts"]["failed"], OPERATOR_LISTED + 5)
-        self.assertTrue(told["subagents"][0]["goal"].endswith("[cut: 300 characters]"))
+        self.assertIn("[cut: 300 characters]", told["subagents"][0]["goal"] or "")
 
     def test_who_is_not_known_is_none(self) -> None:
         self.assertIsNone(self.overlook.one("nobody"))

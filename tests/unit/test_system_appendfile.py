@@ -208,11 +208,11 @@ class AppendingWithin(SynchronousTestCase):
 
 class Threads(SynchronousTestCase):
     def setUp(self) -> None:
-        self.calls: list[Callable[[], None]] = []
+        self.calls: list[Callable[[], object]] = []
         self.threads = DaemonThreads(self, limit=1)  # type: ignore[arg-type]
 
     def callFromThread(self, function: Callable[..., object], *args: object) -> None:
-        self.calls.append(lambda: function(*args) and None)
+        self.calls.append(lambda: function(*args))
 
     def run_in_thread(self, function: Callable[..., object], *args: object) -> Deferred[Any]:
         with mock.patch("hivesub.system.appendfile.threading.Thread", InlineThread):

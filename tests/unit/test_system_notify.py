@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
 from unittest import mock
 
 from twisted.internet.task import Clock
-from twisted.logger import LogEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, globalLogPublisher
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.system.notify import LOOK_S, Notify, StandingReport, notify_from
@@ -48,8 +49,9 @@ class NotifyTests(SynchronousTestCase):
 
     def logged(self) -> list[LogEvent]:
         events: list[LogEvent] = []
-        globalLogPublisher.addObserver(events.append)
-        self.addCleanup(globalLogPublisher.removeObserver, events.append)
+        observer = cast(ILogObserver, events.append)
+        globalLogPublisher.addObserver(observer)
+        self.addCleanup(globalLogPublisher.removeObserver, observer)
         return events
 
     def test_each_message_is_one_datagram_of_assignments(self) -> None:

@@ -150,7 +150,12 @@ class MakeServiceTests(TapTestCase):
 
     def test_garbage_is_collected_once_it_runs_and_not_before_and_leaves_the_start_alone(self) -> None:
         self.patch(tap, "obey_signals", lambda *args: None)
-        self.built(lambda *args: self.collector.told.append("built") or MultiService())
+
+        def build(*args: object) -> MultiService:
+            self.collector.told.append("built")
+            return MultiService()
+
+        self.built(build)
         self.assertEqual(self.collector.told, ["disable", "built"])
         self.reactor.run()
         self.assertEqual(self.collector.told, ["disable", "built", "freeze", "enable"])
@@ -218,5 +223,5 @@ class SignalTests(SynchronousTestCase):
 
 class PluginTests(SynchronousTestCase):
     def test_twistd_finds_the_subcommand(self) -> None:
-        found = [maker for maker in getPlugins(IServiceMaker) if maker.tapname == "hivesub"]
+        found: list[Any] = [maker for maker in getPlugins(IServiceMaker) if maker.tapname == "hivesub"]
         self.assertEqual([maker.module for maker in found], ["hivesub.tap"])

@@ -18,6 +18,7 @@ from zope.interface.verify import verifyObject
 
 from hivesub.interfaces import IOutbox
 from hivesub.records import TodoState
+from hivesub.shapes import Todo
 from hivesub.todos.outbox import Outbox
 from hivesub.todos.sinks import Attempt, ISink, Verdict
 from hivesub.todos.store import Kept, TodoStore
@@ -44,7 +45,7 @@ class FakeSink:
     def label(self) -> str:
         return f"fake {self.key}"
 
-    def deliver(self, told: dict[str, Any]) -> Deferred[Attempt]:
+    def deliver(self, told: Todo) -> Deferred[Attempt]:
         self.seen.append(told["id"])
         answer = self.answer(told["id"])
         if answer is not None:

@@ -18,8 +18,9 @@ from zope.interface.verify import verifyObject
 
 from hivesub.errors import ConfigError
 from hivesub.todos.sinks import Attempt, FileSink, ISink, UrlSink, Verdict, make_sink
+from tests.support.todofakes import todo
 
-TODO = {"id": "t-1", "title": "é"}
+TODO = todo()
 SECRET_URL = "https://user:pa%24s@hooks.example:8443/services/T0K3N?key=k3y#frag"
 
 
@@ -27,7 +28,10 @@ class StubReceiver:
     def __init__(self, code: int = 200, headers: dict[bytes, bytes] | None = None, body: bytes = b"ok") -> None:
         self.answer = (code, headers or {}, body)
         self.requests: list[tuple[bytes, str, dict[bytes, list[bytes]], bytes]] = []
-        self.client = StubTreq(StringStubbingResource(self._render))
+        # treq has no annotations here.
+        stub: Any = StubTreq
+        resource: Any = StringStubbingResource
+        self.client: Any = stub(resource(self._render))
 
     def _render(
         self, method: bytes, url: str, params: object, headers: dict[bytes, list[bytes]], data: bytes

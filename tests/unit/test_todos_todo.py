@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta, timezone
+from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -39,8 +40,8 @@ class TheTodo(SynchronousTestCase):
         self.assertNotIn("the answer", json.dumps(todo))
 
     def test_it_is_a_copy_of_the_record(self) -> None:
-        told = record()
-        todo = build_todo(told, todo_id="t-1", created_at=WHEN)
+        told: Any = record()
+        todo: Any = build_todo(told, todo_id="t-1", created_at=WHEN)
         told["last_turn"]["outcome"] = "killed"
         self.assertEqual(todo["subagent"]["last_turn"]["outcome"], "finished")
 

@@ -323,8 +323,13 @@ class Faults(SynchronousTestCase):
         self.assertNotIn("\n", str(error))
 
     def test_of_very_many_faults_the_first_are_named_and_the_rest_counted(self) -> None:
-        asked = []
-        self.patch(difflib, "get_close_matches", lambda name, known, n: asked.append(name) or [])
+        asked: list[str] = []
+
+        def close(name: str, known: object, n: int) -> list[str]:
+            asked.append(name)
+            return []
+
+        self.patch(difflib, "get_close_matches", close)
         text = self.refused({"name": "a", **{f"nane{n}": 1 for n in range(1000)}})
         self.assertLess(len(text), 1000)
         self.assertTrue(text.endswith("; and 995 more faults"), text)

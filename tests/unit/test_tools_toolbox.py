@@ -38,7 +38,7 @@ class AnswerTests(SynchronousTestCase):
             self.answered({"a": None}, {"name": "x"}),
             {"content": [{"type": "text", "text": "text \ufffd"}], "isError": False, "resultType": "complete"},
         )
-        self.assertEqual(self.values, StatusArguments(name="x"))
+        self.assertEqual(self.values, StatusArguments.model_validate({"name": "x"}))
 
     def test_the_record_comes_where_it_is_asked_for(self) -> None:
         answered = self.answered({"a": None}, wants_record=True)

@@ -348,7 +348,8 @@ class Failing(Asking):
         child.out(VERSION)
         for _ in range(40):
             child.out(b"x" * (1 << 16) + b"\n")
-        kept = sum(len(piece) for piece in child.protocol._pieces[1])  # type: ignore[attr-defined]
+        pieces: list[bytes] = child.protocol._pieces[1]  # type: ignore[attr-defined]
+        kept = sum(len(piece) for piece in pieces)
         self.assertLess(kept, 2 << 20)
         self.answer()
         self.assertEqual(self.successResultOf(asking).version, "2.1.332 (Claude Code)")

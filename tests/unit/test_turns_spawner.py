@@ -26,7 +26,6 @@ from hivesub.turns.command import Wrappers
 from hivesub.turns.program import KNOWN, Program
 from hivesub.turns.serverfile import Servers
 from hivesub.turns.spawner import TurnSpawner
-from hivesub.turns.turn import Turn
 from tests.support.options import grouped
 
 WRAPPERS = Wrappers(env="/bin/env", setsid="/bin/setsid", setpriv="/bin/setpriv")
@@ -114,7 +113,7 @@ class Spawning(SynchronousTestCase):
         }
         return TurnSpec(**grouped({**fields, **changes}))
 
-    def spawned(self, **changes: Any) -> tuple[Turn, FakeChild]:
+    def spawned(self, **changes: Any) -> tuple[ITurn, FakeChild]:
         turn = self.successResultOf(self.source.spawn(self.spec(**changes), self.signalled))
         verifyObject(ITurn, turn)
         return turn, self.reactor.children[-1]
@@ -345,7 +344,8 @@ class Failing(Spawning):
         self.assertEqual(self.minted, [])
 
     def test_a_spawn_that_is_cancelled_while_claude_is_asked_starts_none(self) -> None:
-        self.claude.answer = answer = Deferred()
+        answer: Deferred[Program] = Deferred()
+        self.claude.answer = answer
         spawning = self.source.spawn(self.spec(), self.signalled)
         self.assertNoResult(spawning)
         spawning.cancel()

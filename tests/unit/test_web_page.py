@@ -6,6 +6,7 @@ import json
 import re
 from datetime import UTC, datetime
 from importlib.resources import files
+from typing import Any
 from xml.etree import ElementTree
 
 from twisted.internet.error import ConnectionDone
@@ -17,7 +18,6 @@ from twisted.web.resource import IResource
 from zope.interface.verify import verifyObject
 
 from hivesub.interfaces import IOperatorView
-from hivesub.shapes import Record
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.page.draw import activity, activity_words, timeline
 from hivesub.web.page.resource import page_resources
@@ -99,7 +99,8 @@ class ThePageOfAll(PageCase):
     def test_a_claim_is_shown_as_one(self) -> None:
         record = a_blocked_record("beta", "done")
         record["signals"][0]["kind"] = record["stop_reason"]["kind"] = "goal_reached"
-        self.fleet.records = [{**record, "state": "idle"}]
+        record["state"] = "idle"
+        self.fleet.records = [record]
         self.assertIn("self-reported, not verified", self.text())
         self.assertIn("goal_reached (self-reported, not verified)", self.text("/?name=beta"))
 
@@ -207,7 +208,7 @@ class ThePageOfOne(PageCase):
 
 
 class WhatSubagentsWrite(PageCase):
-    def everywhere(self, words: str) -> Record:
+    def everywhere(self, words: str) -> Any:
         record = a_blocked_record("beta", words)
         record |= {"goal": words, "report_file": words, "report_error": words, "dir": words, "session_id": words}
         record |= {"missing_tools": [words]}

@@ -24,7 +24,7 @@ class Seen(Resource):
     isLeaf = True
 
     def __init__(self, held: bool = False) -> None:
-        super().__init__()
+        Resource.__init__(self)
         self.held = held
         self.requests: list[BoundedRequest] = []
         self.bodies: list[bytes] = []
@@ -238,7 +238,7 @@ class TimeTests(SiteCase):
 
     def test_no_timer_runs_while_nobody_is_connected(self) -> None:
         clock = Clock()
-        site = BoundedSite(Seen(), clock)
+        site: Any = BoundedSite(Seen(), clock)
         site.doStart()
         self.assertEqual(clock.getDelayedCalls(), [])
         site.doStop()
@@ -309,9 +309,10 @@ class LogTests(SiteCase):
         globalLogPublisher.addObserver(observer)
         try:
             channel, _ = self.connect(Seen(), **options)
-            self.site.doStart()
+            site: Any = self.site
+            site.doStart()
             channel.dataReceived(post(b"", path, b"Referer: http://h/signal/mcp/" + TOKEN.encode() + b"\r\n"))
-            self.site.doStop()
+            site.doStop()
         finally:
             globalLogPublisher.removeObserver(observer)
         return text.getvalue()

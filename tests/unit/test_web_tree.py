@@ -9,8 +9,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.resource import IResource, Resource
 from zope.interface.verify import verifyObject
 
-from hivesub.interfaces import TARGET_KEY, ISignalTarget, ITokens
-from hivesub.tools import control
+from hivesub.interfaces import ISignalTarget, ITokens
 from hivesub.web.guard import Bearer, HostRule
 from hivesub.web.site import MAX_BODY_BYTES, BoundedSite
 from hivesub.web.tree import Plain, Tree
@@ -53,7 +52,8 @@ class TreeCase(SynchronousTestCase):
         length = b"Content-Length: %d\r\n" % len(body)
         channel.dataReceived(b"%b %b HTTP/1.1\r\n%b%b\r\n%b" % (method, path, headers, length, body))
         head, _, text = transport.value().partition(b"\r\n\r\n")
-        return b"\r\n".join(line for line in head.split(b"\r\n") if not line.startswith(b"Date:")) + b"\r\n\r\n" + text
+        kept: list[bytes] = [line for line in head.split(b"\r\n") if not line.startswith(b"Date:")]
+        return b"\r\n".join([*kept, b"", text])
 
     def status(self, *args: bytes) -> int:
         return int(self.ask(*args).split(b" ")[1])
@@ -162,9 +162,6 @@ class LivingTokenTests(TreeCase):
     def test_a_foreign_host_is_refused_before_the_token_is_looked_at(self) -> None:
         self.assertEqual(self.status(b"POST", b"/signal/mcp/" + LIVING.encode(), b"Host: evil.example\r\n"), 421)
         self.assertEqual(self.tokens.asked, [])
-
-    def test_the_tools_look_for_the_target_where_the_route_puts_it(self) -> None:
-        self.assertEqual(control.TARGET_KEY, TARGET_KEY)
 
 
 class AgentRouteTests(TreeCase):

@@ -187,7 +187,7 @@ def add_prompts(server: MCPServer) -> None:
 def add_requests(server: MCPServer) -> None:
     """Completion, log levels and subscriptions: accepted, and nothing done about them."""
 
-    @server.completion()
+    @server.completion()  # type: ignore[no-untyped-call,untyped-decorator]
     async def complete(ref: Any, argument: Any, context: Any) -> Completion:
         return Completion(values=[], total=0, has_more=False)
 
