@@ -197,8 +197,8 @@ class UsageLimits(SynchronousTestCase):
             ended = end(INIT, {**self.LIMIT, "rate_limit_info": info}, self.REFUSED, exit_code=1)
             self.assertIsNone(ended.limit, info)
         for resets_at in (-1, "soon", True, 1e30, None):
-            info = {"status": "rejected", "resetsAt": resets_at}
-            self.assertIsNone(end(INIT, {**self.LIMIT, "rate_limit_info": info}, self.REFUSED).limit, resets_at)
+            rejected: dict[str, object] = {"status": "rejected", "resetsAt": resets_at}
+            self.assertIsNone(end(INIT, {**self.LIMIT, "rate_limit_info": rejected}, self.REFUSED).limit, resets_at)
 
     def test_a_turn_that_finished_all_the_same_has_none(self) -> None:
         self.assertIsNone(end(INIT, self.LIMIT, GOOD).limit)
