@@ -17,9 +17,10 @@ from hivesub.standin import write_wrapper
 from tests.support.daemon import Daemon
 from tests.support.npmsets import find_node, installed, node_path, version
 from tests.support.relay import free_port, relaying
-from tests.support.scene import PROMPT, Told, expect, note
+from tests.support.scene import PROMPT, TOOLS, Told, expect, note
 
 CLIENT_S = 60
+LOOKS = 20
 ERAS = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 both_eras = pytest.mark.parametrize("era", list(ERAS))
 
@@ -83,25 +84,76 @@ def test_a_client_that_is_refused_a_stream_asks_for_none_again(line: str, tmp_pa
     assert relay.times == 1
 
 
-@both_eras
-def test_the_inspector_starts_watches_and_interrupts_a_subagent(daemon: Daemon, era: str, tmp_path: Path) -> None:
-    name = f"inspector-{era}"
-    package = "@modelcontextprotocol/inspector"
-    program = installed("conformance") / "node_modules" / package / "clients" / "launcher" / "build" / "index.js"
-
-    def inspect(*options: str) -> Any:
-        fixed = ["--cli", f"{daemon.url}/mcp", "--format", "json", "--transport", "http", "--protocol-era", era]
-        return _node(str(program), *fixed, *options, home=tmp_path)["result"]
-
-    def call(tool: str, *arguments: str) -> Any:
-        return inspect("--method", "tools/call", "--tool-name", tool, "--tool-arg", f"name={name}", *arguments)
-
-    # Strict: it ends with an error where a schema is one that some model's provider refuses.
-    tools = [tool["name"] for tool in inspect("--method", "tools/list", "--strict")["tools"]]
-    called = {"start": call("start", f"prompt={PROMPT}"), "status": call("status"), "interrupt": call("interrupt")}
+def test_the_inspector_starts_watches_and_interrupts_a_subagent(daemon: Daemon, tmp_path: Path) -> None:
+    inspector = Inspector(daemon, "legacy", tmp_path)
+    called = {tool: inspector.call(tool, *more) for tool, more in inspector.calls.items()}
     assert not any("structuredContent" in result for result in called.values())
-    expect(Told(tools, {tool: result["content"][0]["text"] for tool, result in called.items()}), name)
-    note("MCP Inspector, `--cli`", version("conformance", package), ERAS[era])
+    texts = {tool: result["content"][0]["text"] for tool, result in called.items()}
+    expect(Told(inspector.tools(), texts), inspector.name)
+    note("MCP Inspector, `--cli`", version("conformance", inspector.package), ERAS["legacy"])
+
+
+def test_the_inspector_follows_a_task_to_the_end_of_its_run(daemon: Daemon, tmp_path: Path) -> None:
+    """In the newer era it declares the extension for tasks, and answers a call by what the task comes to."""
+    inspector = Inspector(daemon, "modern", tmp_path)
+    assert inspector.tools() == TOOLS
+    starting = subprocess.Popen(
+        inspector.command("start", *inspector.calls["start"]),
+        env=inspector.environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with starting:
+        try:
+            looks = (inspector.text("status") for _ in range(LOOKS))
+            assert any(text.startswith(f"{inspector.name}: running.") for text in looks)
+            assert inspector.text("interrupt").startswith(f"{inspector.name}: killed by SIGINT.")
+            said, errors = starting.communicate(timeout=CLIENT_S)
+        finally:
+            starting.kill()
+    assert starting.returncode == 0, errors[-2000:]
+    text = json.loads(said)["result"]["content"][0]["text"]
+    assert text.startswith(f"subagent {inspector.name} was killed mid-turn, not finished\n")
+    note("MCP Inspector, `--cli`", version("conformance", inspector.package), ERAS["modern"])
+
+
+class Inspector:
+    """The Inspector's command line as an agent of a daemon."""
+
+    package = "@modelcontextprotocol/inspector"
+
+    def __init__(self, daemon: Daemon, era: str, home: Path) -> None:
+        self.name = f"inspector-{era}"
+        self.calls = {"start": (f"prompt={PROMPT}",), "status": (), "interrupt": ()}
+        """What each call says beside the name."""
+        self.environ = {"PATH": node_path(), "HOME": str(home)}
+        build = installed("conformance") / "node_modules" / self.package / "clients" / "launcher" / "build"
+        program = [str(find_node()), str(build / "index.js"), "--cli", f"{daemon.url}/mcp"]
+        self._command = [*program, "--format", "json", "--transport", "http", "--protocol-era", era]
+        self._home = home
+
+    def tools(self) -> list[str]:
+        """The tools that it lists. Strict: it ends with an error where a schema is one that some model's provider
+        refuses.
+        """
+        listed = self._said([*self._command, "--method", "tools/list", "--strict"])
+        return [tool["name"] for tool in listed["tools"]]
+
+    def command(self, tool: str, *more: str) -> list[str]:
+        """The command that calls a tool."""
+        return [*self._command, "--method", "tools/call", "--tool-name", tool, "--tool-arg", f"name={self.name}", *more]
+
+    def call(self, tool: str, *more: str) -> Any:
+        """The result of a call."""
+        return self._said(self.command(tool, *more))
+
+    def text(self, tool: str) -> str:
+        """The text of a call that says no more than the name."""
+        return str(self.call(tool)["content"][0]["text"])
+
+    def _said(self, command: list[str]) -> Any:
+        return _node(*command[1:], home=self._home)["result"]
 
 
 def _typescript(line: str, mode: str, url: str, name: str, *, home: Path, wait_s: int = 0) -> Any:
