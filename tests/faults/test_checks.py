@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.world import Table, World, living, stopped, until, world
+from tests.support.world import Table, World, living, stopped, until, world
 
 CLAIMS = ["goal_reached all green", "turn 2: goal_reached now it is", "turn 3: goal_reached at last"]
 

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from hivesub.standin import write_wrapper
 from tests.integration.todo_receiver import TodoReceiver
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, measured
 from tests.support.world import World, world
 
 TOKEN = "t0ken-of-the-test"
@@ -97,6 +97,7 @@ def refused(tmp_path: Path) -> Callable[..., Awaitable[Refusal]]:
         program = "from twisted.scripts.twistd import run; run()"
         argv = [sys.executable, "-c", program, "-n", "--pidfile=", *before, "hivesub", *options]
         base = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": ":".join(filter(None, sys.path))}
+        base |= measured()
         prefix = [] if passing is None else passing_on(passing)
         return await deferToThread(run, [*prefix, *argv], {**base, **(environ or {})}, passing)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from attrs import field, frozen
 
+from hivesub.endings import CUT
 from tests.support.world import World
 
 UNVERIFIED = "self-reported, not verified"
@@ -83,8 +84,8 @@ CASES = {
         arguments={**GOAL, "max_budget_usd": 0.25}, turn=1, says=("cost 0.3000 USD of its max_budget_usd 0.25",),
     ),
     "budget_spent by claude's own stop": Case(
-        steps=("cost 0.3",), kind="budget_spent", outcome="finished", state="idle",
-        arguments={**GOAL, "max_budget_usd": 0.25}, turn=1,
+        steps=("cost 0.3",), kind="budget_spent", outcome="cut", state="idle",
+        arguments={**GOAL, "max_budget_usd": 0.25}, turn=1, observed=CUT,
         says=("laude stopped at what was left of max_budget_usd", SHORT),
     ),
     "no_control": Case(

@@ -19,6 +19,11 @@ DOWN_S = 20.0
 _READY = re.compile(r"claude mcp add --transport http --scope user subagent (http://\S+)/mcp")
 
 
+def measured() -> dict[str, str]:
+    """What makes a Python program measure its coverage, where this one does."""
+    return {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_")}
+
+
 class Daemon:
     """A daemon with state, runtime and working directories below one directory. Its log is kept in one file over
     restarts. As a context manager it is up inside, and gone after.
@@ -51,6 +56,7 @@ class Daemon:
             "LANG": "C.UTF-8",
             "IS_SANDBOX": "1",
             **({"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}),
+            **measured(),
             **(environ or {}),
         }
         self._claude = str(claude)

@@ -214,7 +214,7 @@ class WaitingTextTests(SynchronousTestCase):
 
 
 class CheckTextTests(SynchronousTestCase):
-    def check(self, outcome: str, code: int | None, **changes: Any) -> Record:
+    def check(self, outcome: str, code: int | None, **changes: Any) -> dict[str, Any]:
         return {
             "name": "tests", "exit_code": code, "outcome": outcome, "detail": "", "tail": "",
             "ended_at": "2031-05-06T07:09:09.123Z", **changes,
