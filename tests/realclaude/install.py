@@ -46,27 +46,37 @@ def find_claude(directory: Path) -> Path:
     raise NotInstalled(f"no claude binary under {directory}: run `python -m tests.realclaude.install {directory}`")
 
 
+def install_locked(source: Path, directory: Path, path: str) -> None:
+    """Install what a lock file says into `directory`, unless it is there.
+
+    :param source: holds `package.json` and `package-lock.json`.
+    :param path: a `PATH` with the node that npm is to use.
+    :raises NotInstalled: when there is no npm or it fails.
+    """
+    wanted = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()
+    stamp = directory / "installed"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(source / name, directory / name)
+    command = [find_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    environ = {**os.environ, "PATH": path}
+    done = subprocess.run(command, cwd=directory, env=environ, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise NotInstalled(f"npm ci failed with exit {done.returncode}: {done.stderr[-2000:]}")
+    stamp.write_text(wanted)
+
+
 def ensure_claude(directory: Path) -> Path:
     """Install the locked version into `directory` unless it is there, and give the binary's path.
 
-    Raises: NotInstalled when there is no npm or it fails.
+    :raises NotInstalled: when there is no npm or it fails.
     """
-    lock = HERE / "package-lock.json"
-    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
-    stamp = directory / "installed"
-    if not (stamp.exists() and stamp.read_text() == wanted):
-        directory.mkdir(parents=True, exist_ok=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copyfile(HERE / name, directory / name)
-        # The npm beside this Python needs the node that lies there too.
-        path = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
-        command = [find_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        done = subprocess.run(
-            command, cwd=directory, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise NotInstalled(f"npm ci failed with exit {done.returncode}: {done.stderr[-2000:]}")
-        stamp.write_text(wanted)
+    # The npm beside this Python needs the node that lies there too.
+    install_locked(
+        HERE, directory, os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
+    )
     claude = find_claude(directory)
     claude.chmod(0o755)
     return claude.resolve()

@@ -9,7 +9,6 @@ dependency no registry has: `npm ci` refuses a lock without it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.realclaude.install import NotInstalled, find_npm
+from tests.realclaude.install import NotInstalled, install_locked
 
 TESTS = Path(__file__).parents[1]
 DIRECTORY_VARIABLE = "NPM_SETS_DIR"
@@ -59,20 +58,7 @@ def install(directory: Path, name: str) -> Path:
     Raises: NotInstalled.
     """
     target = directory / name
-    lock = TESTS / name / "package-lock.json"
-    wanted = hashlib.sha256(lock.read_bytes()).hexdigest()
-    stamp = target / "installed"
-    if stamp.exists() and stamp.read_text() == wanted:
-        return target
-    target.mkdir(parents=True, exist_ok=True)
-    for file in ("package.json", "package-lock.json"):
-        shutil.copyfile(TESTS / name / file, target / file)
-    command = [find_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    environ = {**os.environ, "PATH": node_path()}
-    done = subprocess.run(command, cwd=target, env=environ, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise NotInstalled(f"npm ci failed with exit {done.returncode}: {done.stderr[-2000:]}")
-    stamp.write_text(wanted)
+    install_locked(TESTS / name, target, node_path())
     return target
 
 

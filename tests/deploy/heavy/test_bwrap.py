@@ -15,6 +15,7 @@ from hivesub.standin import write_wrapper
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
 from tests.support.debian import need
+from tests.support.ends import expect_ends_as_they_are
 from tests.support.world import living, until
 
 SANDBOX = (
@@ -56,12 +57,7 @@ async def test_a_subagent_works_toward_its_goal_and_cannot_write_outside(
 
 
 async def test_exit_codes_and_signals_come_through_it(agent: Agent) -> None:
-    for name, step in (("code", "exit 7"), ("killed", "kill SIGKILL"), ("terminated", "kill SIGTERM")):
-        await agent.call("start", name=name, prompt=f"!standin {step}")
-    code, killed, terminated = [(await agent.ended(name))["last_turn"] for name in ("code", "killed", "terminated")]
-    assert (code["outcome"], code["exit_code"]) == ("failed", 7)
-    assert (killed["outcome"], killed["signal"]) == ("killed", "SIGKILL")
-    assert (terminated["outcome"], terminated["signal"]) == ("killed", "SIGTERM")
+    await expect_ends_as_they_are(agent)
 
 
 @pytest.mark.parametrize("ignored", ["", "!standin ignore SIGINT,SIGTERM\n"])

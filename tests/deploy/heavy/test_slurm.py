@@ -20,6 +20,7 @@ from tests.deploy.heavy.cluster import Cluster, running_cluster
 from tests.deploy.namespace import FirstProcess, own_namespace
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.ends import expect_ends_as_they_are
 from tests.support.world import living, until
 
 LAUNCHER = Path(__file__).parents[3] / "deploy" / "launchers" / "slurm"
@@ -100,12 +101,7 @@ async def test_a_turn_on_a_node_gets_its_prompt_signals_its_goal_and_finishes(
 
 
 async def test_exit_codes_and_deaths_on_the_node_are_seen_as_they_are(agent: Agent) -> None:
-    for name, step in (("code", "exit 7"), ("killed", "kill SIGKILL"), ("terminated", "kill SIGTERM")):
-        await agent.call("start", name=name, prompt=f"!standin {step}")
-    code, killed, terminated = [(await agent.ended(name))["last_turn"] for name in ("code", "killed", "terminated")]
-    assert (code["outcome"], code["exit_code"]) == ("failed", 7)
-    assert (killed["outcome"], killed["signal"]) == ("killed", "SIGKILL")
-    assert (terminated["outcome"], terminated["signal"]) == ("killed", "SIGTERM")
+    await expect_ends_as_they_are(agent)
 
 
 async def test_an_interrupt_is_passed_on_at_once_and_ends_what_the_turn_started(
