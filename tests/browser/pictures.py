@@ -14,6 +14,7 @@ from rich.console import Console
 
 from hivesub.cli import demo
 from hivesub.cli.daemon import Calls, connected
+from hivesub.cli.owndaemon import own_daemon
 from hivesub.cli.scenes import STANDIN
 from hivesub.standin import write_wrapper
 from tests.browser.chromium import find_chromium
@@ -99,7 +100,7 @@ async def take_demo(browser: Any, out: Path) -> None:
         record=True, file=io.StringIO(), width=118, force_terminal=True, color_system="truecolor", highlight=False
     )
     with tempfile.TemporaryDirectory() as directory:
-        async with demo._daemon(Path(directory), None) as url, connected(url, None) as calls:
+        async with own_daemon(Path(directory), None) as url, connected(url, None) as calls:
             play = demo._Play(calls, STANDIN, Console(file=io.StringIO(), force_terminal=True, width=118))
             playing = asyncio.create_task(play.whole())
             await asyncio.sleep(MID_DEMO_S)

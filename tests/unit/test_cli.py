@@ -297,7 +297,8 @@ class WhatIsDrawn(SynchronousTestCase):
         )
 
     def test_what_each_said_last_stands_below_the_table(self) -> None:
-        text = drawn(listing([a_record(), {**a_blocked_record("beta", "?"), "result": "my last words"}]))
+        blocked: Any = {**a_blocked_record("beta", "?"), "result": "my last words"}
+        text = drawn(listing([a_record(), blocked]))
         self.assertIn("my last words", text)
 
     def test_a_table_has_a_row_for_each_with_turn_age_and_cost(self) -> None:

@@ -95,7 +95,7 @@ async def test_the_documented_sandbox_leaves_a_claude_below_a_home_where_it_is(t
     )
     launcher = f"{need('bwrap', 'bubblewrap')} {words}"
     with Daemon(tmp_path, claude=programs / "claude", options=["--launcher", launcher]) as daemon:
-        agent = Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        agent = Agent(f"{daemon.url}/mcp", reactor)
         await agent.call("start", name="alpha", goal="g", prompt="!standin goal_reached done")
         record = await agent.ended("alpha")
     assert record["stop_reason"]["kind"] == "goal_reached", record
