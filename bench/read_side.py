@@ -14,6 +14,8 @@ import sys
 import time
 from typing import Any
 
+from twisted.internet.defer import succeed
+
 
 class Meter:
     """Seconds of the wall and of the CPU since the last `start`; imports come before it."""
@@ -57,7 +59,7 @@ def read_as_we_do(command: str, meter: Meter) -> int:
 
     def begin() -> None:
         meter.start()
-        source.spawn(spec_in(Path.cwd()), lambda *signal: "").addCallback(spawned)
+        source.spawn(spec_in(Path.cwd()), lambda *signal: succeed("")).addCallback(spawned)
 
     clock.callWhenRunning(begin)
     clock.run()

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from twisted.internet import asyncioreactor
+from twisted.internet.defer import succeed
 
 COUNT = 25
 
@@ -80,7 +81,7 @@ class _Spawns:
             turn.outReceived = received
             turn.when_ended().addCallback(self._ended, first)
 
-        spawning = self._source.spawn(spec_in(Path("/tmp")), lambda *signal: "")
+        spawning = self._source.spawn(spec_in(Path("/tmp")), lambda *signal: succeed(""))
         self.took["whole"].append(time.perf_counter() - began)
         spawning.addCallback(spawned)
 

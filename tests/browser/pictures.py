@@ -100,7 +100,7 @@ async def take_demo(browser: Any, out: Path) -> None:
         record=True, file=io.StringIO(), width=118, force_terminal=True, color_system="truecolor", highlight=False
     )
     with tempfile.TemporaryDirectory() as directory:
-        async with own_daemon(Path(directory), None) as url, connected(url, None) as calls:
+        async with own_daemon(Path(directory), None, {demo.CHECK: STANDIN.check}) as url, connected(url, None) as calls:
             play = demo._Play(calls, STANDIN, Console(file=io.StringIO(), force_terminal=True, width=118))
             playing = asyncio.create_task(play.whole())
             await asyncio.sleep(MID_DEMO_S)

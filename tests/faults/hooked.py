@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.faults.world import World, world
+from tests.support.world import World, world
 
 HOOK = Path(__file__).parent / "hook"
 PREFIX = os.pathsep.join(filter(None, [str(HOOK), os.environ.get("PYTHONPATH", "")]))

@@ -17,9 +17,9 @@ from twisted.internet.threads import deferToThread
 
 from hivesub.standin import write_wrapper
 from tests.faults.hooked import hooked
-from tests.faults.world import BOUND_S, Table, answered, prompt, quoted, stopped, until, watched
 from tests.support.agent import ToolError
 from tests.support.daemon import DOWN_S, Daemon
+from tests.support.world import BOUND_S, Table, answered, prompt, quoted, stopped, until, watched
 
 HANGS_S = 120
 """Longer than any wait of a test."""

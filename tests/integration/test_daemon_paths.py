@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from tests.faults.world import world
+from tests.support.world import world
 
 NAME = os.fsdecode(b"b\xe9d")
 SHOWN = "b\ufffdd"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hivesub.standin import write_wrapper
-from tests.faults.world import World, until
 from tests.support.daemon import Daemon
+from tests.support.world import World, until
 
 
 def write(path: Path, *names: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.faults.world import until, world
+from tests.support.world import until, world
 
 
 async def test_a_password_that_is_an_ordinary_word_replaces_no_name_title_or_directory(tmp_path: Path) -> None:

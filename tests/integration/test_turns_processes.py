@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 from twisted.internet import reactor
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, succeed
 from twisted.internet.task import LoopingCall, deferLater
 
 from hivesub.errors import SpawnError
@@ -82,7 +82,7 @@ class Bench:
         self.install(body)
         fields: dict[str, Any] = {"name": "alpha", "prompt": b"go\n", "dir": self.dir, "tools": ("Read",)}
         spec = TurnSpec(**grouped({**fields, "session_id": "s", **changes}))
-        turn = await bounded(self.source.spawn(spec, lambda *signal: ""))
+        turn = await bounded(self.source.spawn(spec, lambda *signal: succeed("")))
         assert isinstance(turn, Turn)
         return turn
 

@@ -102,7 +102,7 @@ def run_of(**fields: Any) -> Run:
 def a_turn() -> FakeTurn:
     """A first turn of it."""
     spec = TurnSpec(name="alpha", prompt=b"p", dir=Path("/srv/work"), tools=TOOLS, session_id=session(1))
-    return FakeTurn(spec, lambda kind, message, path: "", 1)
+    return FakeTurn(spec, lambda kind, message, path: succeed(""), 1)
 
 
 @implementer(IRedactor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from twisted.internet.defer import succeed
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.records import TurnSpec
@@ -15,7 +16,7 @@ from hivesub.turns.ladder import RUNGS
 class WhatHoldsItUp(SynchronousTestCase):
     def setUp(self) -> None:
         spec = TurnSpec(name="alpha", prompt=b"", dir=Path("/srv"), tools=("Read",), resume="alpha")
-        self.turn = FakeTurn(spec, lambda kind, message, path: "", 77)
+        self.turn = FakeTurn(spec, lambda kind, message, path: succeed(""), 77)
 
     def test_only_the_signals_that_were_sent_are_named(self) -> None:
         for told in ("SIGINT", "SIGINT and SIGTERM", "SIGINT, SIGTERM and SIGKILL"):

@@ -298,7 +298,7 @@ class Stopping(MachineCase):
     def test_a_process_that_comes_about_all_the_same_is_stopped_at_once(self) -> None:
         late: Deferred[Any] = Deferred(lambda it: it.callback(turn))
         spec = TurnSpec(name="alpha", prompt=b"", dir=Path("/srv"), tools=("Read",), session_id=session(1))
-        turn = FakeTurn(spec, lambda kind, message, path: "", 1)
+        turn = FakeTurn(spec, lambda kind, message, path: succeed(""), 1)
         self.patch(self.source, "spawn", lambda spec, signalled: late)
         run = self.toward_goal()
         self.steps.stop("the daemon stopped")
@@ -325,7 +325,7 @@ class Stopping(MachineCase):
 
     def test_a_turn_that_has_ended_before_anybody_looked_is_taken_over_as_ended(self) -> None:
         spec = TurnSpec(name="alpha", prompt=b"", dir=Path("/srv"), tools=("Read",), session_id=session(1))
-        turn = FakeTurn(spec, lambda kind, message, path: "", 1)
+        turn = FakeTurn(spec, lambda kind, message, path: succeed(""), 1)
         turn.end(turn_end())
         self.patch(self.source, "spawn", lambda spec, signalled: succeed(turn))
         run = self.run_of()

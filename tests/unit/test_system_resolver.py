@@ -63,8 +63,13 @@ class Resolving(SynchronousTestCase):
 
     def test_only_what_is_wanted_is_asked_for(self) -> None:
         asked: list[Any] = []
+
+        def none(*args: Any) -> list[Any]:
+            asked.append(args[2:])
+            return []
+
         for wanted in (None, [IPv4Address], [IPv6Address], [IPv4Address, IPv6Address]):
-            self.resolve(lambda *args: asked.append(args[2:]) or [], addressTypes=wanted)
+            self.resolve(none, addressTypes=wanted)
         stream, both = socket.SOCK_STREAM, socket.AF_UNSPEC
         self.assertEqual(asked, [(both, stream), (socket.AF_INET, stream), (socket.AF_INET6, stream), (both, stream)])
 

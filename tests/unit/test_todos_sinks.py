@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from treq.testing import StringStubbingResource, StubTreq
 from twisted.internet.defer import CancelledError, Deferred, fail, maybeDeferred
@@ -17,6 +17,7 @@ from twisted.web.client import ResponseNeverReceived
 from zope.interface.verify import verifyObject
 
 from hivesub.errors import ConfigError
+from hivesub.shapes import Todo
 from hivesub.todos.sinks import Attempt, FileSink, ISink, UrlSink, Verdict, make_sink
 from tests.support.todofakes import todo
 
@@ -175,7 +176,8 @@ class File(SynchronousTestCase):
         path = self.dir / "todos.jsonl"
         sink = make_sink(str(path), base_dir="/", client=client, clock=Clock(), in_thread=maybeDeferred, most_bytes=100)
         for number in range(5):
-            attempt = self.successResultOf(sink.deliver({"id": str(number), "title": "x" * 20}))
+            short = cast(Todo, {"id": str(number), "title": "x" * 20})
+            attempt = self.successResultOf(sink.deliver(short))
             self.assertEqual(attempt, Attempt(verdict=Verdict.DELIVERED))
             path.chmod(0o640)
         self.assertEqual([json.loads(line)["id"] for line in path.read_text().splitlines()], ["4"])

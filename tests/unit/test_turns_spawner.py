@@ -99,7 +99,7 @@ class Spawning(SynchronousTestCase):
     def make_kin(self, pid: int, mark: str) -> FakeKin:
         return self.kins.setdefault((pid, mark), FakeKin())
 
-    def signalled(self, kind: SignalKind, message: str, report_file: str | None) -> str:
+    def signalled(self, kind: SignalKind, message: str, report_file: str | None) -> Deferred[str]:
         self.signals.append((kind, message, report_file))
         return succeed("noted")
 

@@ -56,7 +56,7 @@ class _Stepped(datetime.datetime):
 
 
 if _DIR:
-    _real_spawn, os.posix_spawnp = os.posix_spawnp, _spawn  # type: ignore[assignment]
+    _real_spawn, os.posix_spawnp = os.posix_spawnp, _spawn
     _real_getaddrinfo, socket.getaddrinfo = socket.getaddrinfo, _getaddrinfo  # type: ignore[assignment]
     os.stat, os.lstat, os.readlink, os.open = map(_hanging, (os.stat, os.lstat, os.readlink, os.open))
     _real_time, time.time = time.time, _time
