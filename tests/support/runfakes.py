@@ -43,7 +43,7 @@ from hivesub.runs.announcement import Announcer
 from hivesub.runs.fleet import Fleet
 from hivesub.runs.machine import Limits
 from hivesub.runs.run import Run
-from hivesub.shapes import Record, RunAnswer, StepRecord, Steps, Todo
+from hivesub.shapes import RunAnswer, StepRecord, Steps, Todo
 from hivesub.testing import FakeTurn, FakeTurnSpawner
 from hivesub.waiters import OneShot
 from tests.support.options import grouped

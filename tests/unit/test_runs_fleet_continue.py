@@ -16,7 +16,7 @@ from hivesub.errors import (
     UnknownName,
 )
 from hivesub.records import Outcome, SignalKind, TurnSpec
-from hivesub.shapes import Record
+from hivesub.shapes import RunAnswer
 from hivesub.testing import FakeTurn
 from tests.support.runfakes import SECRET, TOOLS, FleetCase, init, session, turn_end, unborn, used
 
@@ -414,7 +414,7 @@ class ASessionThatAnotherRunWorksIn(FleetCase):
         self.turn.begin(init(session_id=session(7)))
         self.refused(self.continuing("beta", session_id=session(7)), AlreadyRunning)
 
-    def at_the_same_moment(self, *inits: str) -> dict[str, Deferred[Record]]:
+    def at_the_same_moment(self, *inits: str) -> dict[str, Deferred[RunAnswer]]:
         """`alpha` by its title and `beta` by the id, of one session; `init` comes to those named, in that order."""
         answers = {"alpha": self.continuing("alpha"), "beta": self.continuing("beta", session_id=session(7))}
         turns = dict(zip(answers, self.source.turns, strict=True))

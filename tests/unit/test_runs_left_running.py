@@ -19,7 +19,8 @@ class LeftRunning(FleetCase):
     def detail(self) -> str:
         last = self.record()["last_turn"]
         assert last is not None
-        return last["detail"]
+        detail: str = last["detail"]
+        return detail
 
     def test_it_is_counted_while_the_run_goes_on_and_after_it_as_long_as_it_is_there(self) -> None:
         self.start(goal="g", max_turns=2)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from twisted.logger import formatEvent, globalLogPublisher
+from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublisher
+from zope.interface import implementer
 
 from hivesub.errors import ContinueFailed, SpawnError
 from hivesub.records import Outcome, SignalKind
@@ -14,7 +15,8 @@ class TheLog(FleetCase):
         super().setUp()
         self.lines: list[str] = []
 
-        def keep(event: dict[str, object]) -> None:
+        @implementer(ILogObserver)
+        def keep(event: LogEvent) -> None:
             if event.get("log_namespace") == "hivesub.runs.logbook":
                 self.lines.append(formatEvent(event))
 

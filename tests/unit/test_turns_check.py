@@ -10,7 +10,7 @@ from zope.interface.verify import verifyObject
 
 from hivesub.config.checks import Check
 from hivesub.interfaces import ICheck, IChecks
-from hivesub.records import CheckEnd, CheckOutcome
+from hivesub.records import CheckEnd, CheckOutcome, LeftProcess
 from hivesub.testing import FakeChild, FakeProcessReactor
 from hivesub.turns.check import TAIL_CHARS, Checks
 from hivesub.turns.command import Wrappers
@@ -26,6 +26,9 @@ class FakeKin:
 
     def others(self) -> list[int]:
         return [0] * self.left
+
+    def named(self) -> tuple[LeftProcess, ...]:
+        return ()
 
     def send(self, number: int, *, child: bool) -> int:
         self.signals.append(number)
