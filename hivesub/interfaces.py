@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         Init,
         Result,
         Retrying,
+        SettingsSeen,
         SignalKind,
         StartRequest,
         TodoState,
@@ -44,6 +45,7 @@ class ITurn(Interface):
     """One claude process, from spawn to exit."""
 
     mark: str = Attribute("The value of HIVESUB_TURN in the child's environment: random, no secret.")
+    settings_seen: SettingsSeen | None = Attribute("What the settings were that claude took up.")
     pid: int | None = Attribute("The child's process id while it lives, else None.")
     last_event_at: float | None = Attribute(
         "Monotonic seconds of the last byte read; the spawn's at first; None once ended."

@@ -50,7 +50,8 @@ from hivesub.web.tree import Tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-from hivesub.config.options import Settings
+    from hivesub.config.options import Settings
+
 
 OWN_TODOS_BYTES = 10_000_000
 """What `todos.jsonl` in the state directory holds at most; as much again is in `todos.jsonl.1`."""
@@ -153,6 +154,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
         launcher=settings.launcher,
         environ=settings.environ,
         servers=lambda: server_file.servers,
+        hooks=settings.hooks,
         config_dir=str(config_files(settings, state_mark)),
         tokens=tokens,
         redactor=redactor,

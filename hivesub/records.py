@@ -5,6 +5,7 @@ Times are aware UTC datetimes; durations are seconds. `Signal` here is what a su
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -123,13 +124,13 @@ class Init:
     """Claude's `init` event: what the session really got.
 
     `session_id`, `cwd`: as claude names them, or None when absent. `tools`: the built-in and MCP tool names, in
-    claude's order. `mcp_servers`: server name -> status (`connected`, `failed`, …).
+    claude's order. `mcp_servers`: server name -> status (`connected`, `failed`, …). Either is None when absent.
     """
 
     session_id: str | None
     cwd: str | None
-    tools: tuple[str, ...]
-    mcp_servers: dict[str, str]
+    tools: tuple[str, ...] | None
+    mcp_servers: dict[str, str] | None
 
 
 @frozen(kw_only=True)
@@ -205,13 +206,18 @@ class TurnOptions:
         return evolve(earlier, **{name: value for name in names if (value := getattr(self, name)) is not None})
 
 
+SettingsSeen = Mapping[str, Mapping[str, str]]
+"""What the files hold that claude takes settings from: path -> key -> digest (`hivesub.turns.settingsfiles`)."""
+
+
 @frozen(kw_only=True)
 class TurnSpec:
     """All that one claude process is started with.
 
     `prompt`: bytes for stdin, whole. `tools`: never empty. Exactly one of `session_id` (a new session's UUID) and
     `resume` (id or title) is set. `options`: their `max_budget_usd` is what is left for this turn. `run_mark`: the mark
-    of the run's first turn, which those of its later turns begin with; None at the first.
+    of the run's first turn, which those of its later turns begin with; None at the first. `settings_seen`: what
+    claude's settings still have to be; None takes them as they are.
     """
 
     name: str
@@ -222,6 +228,7 @@ class TurnSpec:
     resume: str | None = None
     options: TurnOptions = TurnOptions()
     run_mark: str | None = None
+    settings_seen: SettingsSeen | None = field(default=None, repr=False)
 
 
 @frozen(kw_only=True)

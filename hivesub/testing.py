@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IProcessProtocol
 
     from hivesub.interfaces import Signalled
-    from hivesub.records import Init, Result, Retrying, SignalKind, TurnSpec
+    from hivesub.records import Init, Result, Retrying, SettingsSeen, SignalKind, TurnSpec
 
 
 class _HeldStdin:
@@ -206,6 +206,7 @@ class FakeTurn:
         self.spec = spec
         self._signalled = signalled
         self.mark = f"mark-{pid}"
+        self.settings_seen: SettingsSeen | None = None
         self.pid: int | None = pid
         self.last_event_at: float | None = 0.0
         self.control = Control.UNKNOWN
@@ -301,6 +302,11 @@ class FakeTurnSpawner:
 
     def still_there(self, run_mark: str, pids: Iterable[int]) -> set[int]:
         return self.there & set(pids)
+
+    @property
+    def held_turns(self) -> list[FakeTurn]:
+        """The turns whose spawns wait."""
+        return [turn for _, turn in self._held]
 
     def release(self) -> None:
         """Let the spawns that were held come about."""

@@ -26,6 +26,7 @@ from hivesub.config.optionvalues import (
     read_number,
     read_path,
     read_public_url,
+    read_switch,
     read_todo,
     read_token_file,
     shown,
@@ -51,7 +52,16 @@ OPTIONS: tuple[tuple[str, str], ...] = (
     ("claude", "The claude program. [default: claude on PATH]"),
     ("dir", "Where subagents work that were given no dir. [default: the current directory]"),
     ("tools", "Exactly these built-in tools for subagents, comma separated. Wins over --tool-groups."),
-    ("tool-groups", "The tool groups that the agent was granted, e.g. web_tools. Wins over HIVE_TOOL_GROUPS."),
+    (
+        "tool-groups",
+        "The tool groups that the agent was granted: web_tools (WebFetch, WebSearch), shell_tools (Bash). Wins over "
+        "HIVE_TOOL_GROUPS.",
+    ),
+    (
+        "hooks",
+        "on: run the hooks of the user, of projects and of plugins in subagents too. What a subagent writes into its "
+        "project's settings then runs as a hook, outside its tools. [default: off]",
+    ),
     ("mcp-servers", "A JSON file of MCP servers; those that say availableToSubagents are passed on. [default: none]"),
     ("checks", "A JSON file of commands that a goal can be held against, by name. [default: none]"),
     (
@@ -117,6 +127,8 @@ class Settings:
     """The text of `--tools`, unparsed; an empty one is kept, to be refused by the function that resolves the list."""
     tool_groups: str | None
     """The text of `--tool-groups`, unparsed. `HIVE_TOOL_GROUPS` is in `environ`."""
+    hooks: bool
+    """Whether hooks run in subagents."""
     mcp_servers: Path | None
     checks: Path | None
     todos: tuple[str | Path, ...] = field(repr=False)
@@ -241,6 +253,7 @@ def read_settings(options: Mapping[str, Given], environ: Mapping[str, str], cwd:
         dir=directory,
         tools=source.text("tools"),
         tool_groups=source.text("tool-groups"),
+        hooks=source.read("hooks", read_switch) or False,
         mcp_servers=source.read("mcp-servers", lambda text: read_file_path(text, environ, here)),
         checks=source.read("checks", lambda text: read_file_path(text, environ, here)),
         todos=todos or (state_dir / "todos.jsonl",),

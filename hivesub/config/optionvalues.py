@@ -25,6 +25,13 @@ _VISIBLE = re.compile(r"[!-~]+")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
+def read_switch(text: str) -> bool:
+    """`on` or `off`."""
+    if text not in ("on", "off"):
+        raise ValueError(f"{text!r} is neither on nor off")
+    return text == "on"
+
+
 def read_number(text: str, low: int, high: int) -> int:
     """A whole decimal number from `low` to `high`, both included."""
     if not re.fullmatch(r"[0-9]{1,9}", text) or not low <= int(text) <= high:

@@ -141,6 +141,7 @@ def _spec(run: Run) -> TurnSpec:
         resume=resume,
         options=options,
         run_mark=run.mark,
+        settings_seen=run.settings_seen,
     )
 
 

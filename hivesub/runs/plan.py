@@ -122,6 +122,8 @@ def plan_continue(
     report_within = None
     if report_file is None and earlier is not None:
         report_file, report_within = earlier.report_file, earlier.report_within
+    # Naming the directory or the session accepts what is there now.
+    same = earlier is not None and request.dir is None and request.session_id is None
     return Run(
         name=request.name,
         prompt=request.prompt,
@@ -138,6 +140,7 @@ def plan_continue(
         session_cost=earlier.session_cost if earlier is not None and resume == remembered else None,
         cut_off_before=earlier.cut_off if earlier is not None else None,
         started_at=now,
+        settings_seen=earlier.settings_seen if same and earlier is not None else None,
         history=earlier.history.continued() if earlier is not None and resume == remembered else History(),
     )
 

@@ -17,6 +17,7 @@ from hivesub.records import (
     Init,
     LeftProcess,
     Outcome,
+    SettingsSeen,
     Signal,
     SignalKind,
     State,
@@ -55,6 +56,7 @@ class Run:
     """One run. Changed by its machine, and by `fleet` where it says so.
 
     `resume`: what claude is to resume at the first turn, None for a new session of the id `session_id`.
+    `settings_seen`: what the settings of claude were at the session's first turn, None before.
     `mark`: what the marks of all its turns begin with, None before the first.
     `session_cost`: US dollars that the session is known to have cost by now, None when that is not known.
     `report_within`: the directory that the report must lie in, where a subagent named the path.
@@ -94,6 +96,7 @@ class Run:
     turn_number: int = 1
     turn: ITurn | None = None
     mark: str | None = None
+    settings_seen: SettingsSeen | None = None
     last_turn: TurnEnd | None = None
     said: str | None = None
     structured: str | None = None
@@ -183,12 +186,15 @@ class Run:
         # The same `Path` is most runs', a thousand are remembered. A name that is no UTF-8 cannot be in JSON.
         if init.cwd and valid_text(init.cwd) != valid_text(str(self.dir)):
             self.dir = Path(init.cwd)
-        self.missing_tools = tuple(tool for tool in self.tools if tool not in init.tools)
+        if init.tools is not None:
+            self.missing_tools = tuple(tool for tool in self.tools if tool not in init.tools)
 
     def turn_began(self, turn: ITurn, at: datetime) -> None:
         """The process of a turn exists."""
         self.turn = turn
         self.mark = self.mark or turn.mark
+        if self.settings_seen is None:
+            self.settings_seen = turn.settings_seen
         self.history.turn_began(at)
 
     def turn_ended(self, turn: ITurn, end: TurnEnd) -> None:

@@ -90,6 +90,7 @@ def _check(given: Arguments) -> None:
     if given.value("--output-format") == "stream-json" and "--verbose" not in given.bare:
         raise Refused("Error: When using --print, --output-format=stream-json requires --verbose")
     given.budget_usd  # noqa: B018 - read for its refusal
+    _check_settings(given.value("--settings"))
     session_id = given.value("--session-id")
     if session_id is not None:
         if not sessions.is_uuid(session_id):
@@ -99,6 +100,20 @@ def _check(given: Arguments) -> None:
     root = hasattr(os, "geteuid") and os.geteuid() == 0
     if root and "--dangerously-skip-permissions" in given.bare and os.environ.get("IS_SANDBOX") != "1":
         raise Refused(ROOT_REFUSED)
+
+
+def _check_settings(value: str | None) -> None:
+    """Refuse settings that are neither a JSON object nor a file that is there."""
+    if value is None:
+        return
+    if not (value.strip().startswith("{") and value.strip().endswith("}")):
+        if not os.path.exists(value):
+            raise Refused(f"Error: Settings file not found: {os.path.abspath(value)}")
+        return
+    try:
+        json.loads(value)
+    except ValueError:
+        raise Refused("Error: Invalid JSON provided to --settings") from None
 
 
 def _servers(given: Arguments) -> list[Server]:
@@ -211,6 +226,8 @@ def _prepare(play: Play, overrides: list[str]) -> None:
     given, _ = speech.options(" ".join(word for word in overrides if word != "none"))
     if "tools" in given:
         play.tools = [name for name in given["tools"].split(",") if name]
+    if given.get("mcp") == "none":
+        play.servers = []
     if given.get("mcp") != "failed":
         for server in play.servers:
             server.connect()

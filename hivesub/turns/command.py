@@ -117,12 +117,13 @@ def find_wrappers(path: str | None, platform: str = sys.platform) -> Wrappers:
     return Wrappers(env=found("env"), setsid=shutil.which("setsid", path=path), setpriv=found("setpriv"))
 
 
-def claude_argv(spec: TurnSpec, *, claude: str, config_path: str, flags: Iterable[str]) -> list[str]:
+def claude_argv(spec: TurnSpec, *, claude: str, config_path: str, settings: str, flags: Iterable[str]) -> list[str]:
     """Claude's own command line.
 
     Each value is joined to its option by `=`: several of the options are variadic and would swallow what follows
     (measured).
 
+    :param settings: what confines the session: JSON, or the path of a file that holds it.
     :param flags: those that this claude has; only `--name` may be missing.
     :raises ValueError: when the tools are empty, which would leave claude's own default to decide, or when not
         exactly one of `session_id` and `resume` is set.
@@ -133,7 +134,7 @@ def claude_argv(spec: TurnSpec, *, claude: str, config_path: str, flags: Iterabl
     if (spec.session_id is None) == (spec.resume is None):
         raise ValueError("a turn has either a session_id or a resume")
     argv = [claude, "-p", "--verbose", "--output-format", "stream-json", "--dangerously-skip-permissions"]
-    argv += ["--strict-mcp-config", f"--mcp-config={config_path}", f"--tools={tools}"]
+    argv += ["--strict-mcp-config", f"--mcp-config={config_path}", f"--tools={tools}", f"--settings={settings}"]
     if "--name" in flags:
         argv.append(f"--name={spec.name}")
     argv.append(f"--resume={spec.resume}" if spec.session_id is None else f"--session-id={spec.session_id}")
@@ -165,6 +166,12 @@ def child_environment(environ: Mapping[str, str], *, mark: str) -> dict[str, str
     prefixes = _NESTING_PREFIXES + _SERVICE_PREFIXES
     kept = {key: value for key, value in environ.items() if key not in dropped and not key.startswith(prefixes)}
     return {**kept, MARK_VARIABLE: mark}
+
+
+def global_config(environ: Mapping[str, str]) -> str:
+    """The path of the file in which claude keeps what belongs to no project, by the child's environment."""
+    home = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or os.path.expanduser("~")
+    return os.path.join(home, ".claude.json")
 
 
 def config_dir(environ: Mapping[str, str]) -> str:

@@ -51,14 +51,16 @@ def read_init(event: dict[str, Any]) -> Init:
     return Init(
         session_id=_session_id(event.get("session_id")),
         cwd=_name(event.get("cwd")),
-        tools=tuple(_clean(tool) for tool in tools if isinstance(tool, str)) if isinstance(tools, list) else (),
+        tools=tuple(_clean(tool) for tool in tools if isinstance(tool, str)) if isinstance(tools, list) else None,
         mcp_servers={
             _clean(server["name"]): _clean(server["status"])
-            for server in (servers if isinstance(servers, list) else ())
+            for server in servers
             if isinstance(server, dict)
             and isinstance(server.get("name"), str)
             and isinstance(server.get("status"), str)
-        },
+        }
+        if isinstance(servers, list)
+        else None,
     )
 
 

@@ -33,13 +33,14 @@ def config_json(servers: Servers, signal_url: str) -> bytes:
     return json.dumps(whole, indent=1).encode("ascii")
 
 
-def write_config(directory: str, session_key: str, data: bytes) -> str:
+def write_config(directory: str, session_key: str, data: bytes, kind: str = "mcp") -> str:
     """Write a session's config file, replacing its last one whole; gives its path.
 
     The file has mode 0600. The directory and the one that it lies in, the daemon's runtime directory, are looked at
     each time, as they may have been removed or replaced since the start; a missing one is made, mode 0700.
 
     :param session_key: what distinguishes this session's file from the others', such as the subagent's name.
+    :param kind: what the file is for; a session has one of each.
     :raises OSError: when it cannot be written. Nothing is left behind.
     :raises SpawnError: when one of the two is no directory of this user alone.
     """
@@ -49,7 +50,7 @@ def write_config(directory: str, session_key: str, data: bytes) -> str:
         if _FILE_KEY.fullmatch(session_key)
         else hashlib.sha256(session_key.encode("utf-8", "replace")).hexdigest()
     )
-    path = os.path.join(directory, f"{known}.mcp.json")
+    path = os.path.join(directory, f"{known}.{kind}.json")
     draft = os.path.join(directory, f".{secrets.token_hex(8)}.draft")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
     try:

@@ -44,8 +44,7 @@ class _Observed:
     our_stop: str | None
     last_sent_signal: int | None
     lingered: bool
-    no_tools: bool
-    asked_tools: tuple[str, ...]
+    not_as_granted: str | None
     redact: Callable[[str], str]
 
 
@@ -71,8 +70,7 @@ def judge(
     last_sent_signal: int | None = None,
     lingered: bool = False,
     lingered_result: Result | None = None,
-    no_tools: bool = False,
-    asked_tools: tuple[str, ...] = (),
+    not_as_granted: str | None = None,
     survivors: int | None = 0,
     left: tuple[LeftProcess, ...] = (),
 ) -> TurnEnd:
@@ -89,7 +87,7 @@ def judge(
     :param last_sent_signal: the number of the last signal that we sent, or None.
     :param lingered: it was ended by us since it stayed after its result.
     :param lingered_result: the result it had then: what it writes under our signals does not count. None: the last one.
-    :param no_tools: it was ended by us since `init` listed none of `asked_tools`, the built-ins asked for.
+    :param not_as_granted: it was ended by us since `init` listed too much or too little: a sentence, or None.
     :param survivors: how many processes that it started were still there after our SIGKILL, None where nobody could
         tell.
     :param left: what outlived it, these among them.
@@ -103,8 +101,7 @@ def judge(
         our_stop=our_stop,
         last_sent_signal=last_sent_signal,
         lingered=lingered,
-        no_tools=no_tools,
-        asked_tools=asked_tools,
+        not_as_granted=not_as_granted,
         redact=redact,
     )
     verdict = _verdict(observed, result)
@@ -159,8 +156,9 @@ def signal_of_exit_code(exit_code: int | None) -> str | None:
 
 def _verdict(observed: _Observed, result: Result | None) -> _Verdict:
     good = result is not None and not result.is_error
-    if observed.no_tools:
-        return _no_tools(observed)
+    if observed.not_as_granted is not None:
+        said = observed.not_as_granted
+        return _Verdict(Outcome.FAILED, f"{said}. The daemon ended the turn", error=said)
     if observed.lingered and good:
         said = "lingered: its result was good, then it neither wrote nor exited and was ended by the daemon"
         return _Verdict(Outcome.FINISHED, said)
@@ -211,13 +209,6 @@ def _stopped_tasks(observed: _Observed) -> str:
         return ""
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
     return f"claude stopped background work at its exit, which is not done: {', '.join(names[:5])}{more}"
-
-
-def _no_tools(observed: _Observed) -> _Verdict:
-    init = observed.stream.init
-    got = ", ".join(tool for tool in init.tools[:100] if not tool.startswith("mcp__")) if init is not None else ""
-    said = f"claude offers none of the tools asked for ({', '.join(observed.asked_tools)}); it lists: {got or 'none'}"
-    return _Verdict(Outcome.FAILED, f"{said}. The daemon ended the turn", error=said)
 
 
 def _stopped_by_us(observed: _Observed, reason: str, signal: str | None, good: bool) -> _Verdict:

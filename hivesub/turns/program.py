@@ -37,7 +37,7 @@ PROBE_LAUNCHED_S = 120.0
 """The same behind a launcher, which may have to wait for its turn, as a cluster's does."""
 DRAIN_S = 1.0
 """Seconds after the exit until the pipes are closed, which something that claude started may hold."""
-NEEDED = ("--tools", "--strict-mcp-config", "--mcp-config", "--session-id", "--resume")
+NEEDED = ("--tools", "--settings", "--strict-mcp-config", "--mcp-config", "--session-id", "--resume")
 """Flags without which a subagent would not be confined, or not be found again."""
 KNOWN = (*NEEDED, "--name", *OPTION_FLAGS.values())
 _MAX_HELP_BYTES = 1 << 20
@@ -190,7 +190,7 @@ class Claude:
         if missing:
             raise UnsupportedClaude(
                 f"{path} is {known.version}, which lacks {', '.join(missing)}: "
-                "a subagent could not be confined to its tools. Install a newer claude, or name another with --claude"
+                "a subagent could not be confined. Install a newer claude, or name another with --claude"
             )
         return known
 

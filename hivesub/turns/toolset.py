@@ -12,7 +12,7 @@ from hivesub.errors import ConfigError
 DEFAULT_TOOLS = ("Edit", "Glob", "Grep", "Read", "Skill", "Write")
 """The built-ins that a parent agent has in any case."""
 
-GROUPS = {"web_tools": ("WebFetch", "WebSearch")}
+GROUPS = {"web_tools": ("WebFetch", "WebSearch"), "shell_tools": ("Bash",)}
 """What each known tool group adds."""
 
 GROUPS_VARIABLE = "HIVE_TOOL_GROUPS"
@@ -46,11 +46,8 @@ def resolve_tools(*, tools: str | None, tool_groups: str | None, environ: Mappin
 
 
 def beyond_default(tools: Iterable[str]) -> tuple[str, ...]:
-    """Those of the tools that neither the default list nor a tool group holds: with them a subagent may reach more
-    than files.
-    """
-    known = {*DEFAULT_TOOLS, *(tool for added in GROUPS.values() for tool in added)}
-    return tuple(tool for tool in tools if tool not in known)
+    """Those of the tools that the default list does not hold: with them a subagent may reach more than files."""
+    return tuple(tool for tool in tools if tool not in DEFAULT_TOOLS)
 
 
 def _split(text: str) -> list[str]:

@@ -17,20 +17,21 @@ from zope.interface import implementer
 from hivesub.interfaces import ITurn
 from hivesub.records import CONTROL_SERVER, Control, Outcome, Retrying
 from hivesub.turns.activity import Activity
+from hivesub.turns.granted import not_as_granted
 from hivesub.turns.outcome import broken, judge
 from hivesub.turns.pipes import let_go
 from hivesub.turns.stream import Stream, Tail
 from hivesub.waiters import OneShot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from datetime import datetime
 
     from twisted.internet.defer import Deferred
     from twisted.internet.interfaces import IDelayedCall, IProcessTransport, IReactorTime
     from twisted.python.failure import Failure
 
-    from hivesub.records import Init, Result, TurnEnd, TurnSpec
+    from hivesub.records import Init, Result, SettingsSeen, TurnEnd, TurnSpec
     from hivesub.turns.ladder import Ladder
 
 LINGER_S = 30.0
@@ -49,6 +50,8 @@ class Turn(ProcessProtocol):
 
     :param make_ladder: gives the kill ladder for a child's id; its second argument is to be called when all is clear.
     :param now: the wall clock, for what is reported; durations come from `clock` alone.
+    :param settings_seen: what the settings were that claude took up.
+    :param servers: the MCP servers of its config, the signal route aside.
     :param exited: called once, at the moment that the child's exit is seen, before anything else happens.
     """
 
@@ -64,9 +67,12 @@ class Turn(ProcessProtocol):
         redact: Callable[[str], str],
         make_ladder: Callable[[int, Callable[[], None]], Ladder],
         exited: Callable[[], None],
+        settings_seen: SettingsSeen | None = None,
+        servers: Collection[str] = (),
     ) -> None:
         self.spec = spec
         self.mark = mark
+        self.settings_seen = settings_seen
         self.pid: int | None = None
         self.last_event_at: float | None = clock.seconds()
         self.control = Control.UNKNOWN
@@ -76,6 +82,7 @@ class Turn(ProcessProtocol):
         self._redact = redact
         self._make_ladder = make_ladder
         self._exited = exited
+        self._servers = servers
         self._activity = Activity()
         self._stream = Stream()
         self._stderr = Tail()
@@ -83,7 +90,7 @@ class Turn(ProcessProtocol):
         self._stop_reason: str | None = None
         self._lingered = False
         self._lingered_result: Result | None = None
-        self._no_tools = False
+        self._not_as_granted: str | None = None
         self._status: BaseException | None = None
         self._pipes_closed = False
         self._clear = False
@@ -195,14 +202,16 @@ class Turn(ProcessProtocol):
     def _read_init(self) -> None:
         init = self._stream.init
         assert init is not None
-        status = init.mcp_servers.get(CONTROL_SERVER)
+        # One that is not listed at all is as good as failed; a list that is left out says nothing.
+        status = None if init.mcp_servers is None else init.mcp_servers.get(CONTROL_SERVER, "failed")
         if status == "connected":
             self.control = Control.CONNECTED
         elif status == "failed" and self.control is not Control.CONNECTED:
             self.control = Control.FAILED
-        if not set(self.spec.tools) & set(init.tools) and not self._no_tools and self._stop_reason is None:
-            self._no_tools = True
-            self.stop("claude offers none of the tools asked for")
+        if self._not_as_granted is None and self._stop_reason is None:
+            self._not_as_granted = not_as_granted(init, tools=self.spec.tools, servers=self._servers)
+            if self._not_as_granted is not None:
+                self.stop(self._not_as_granted)
         self._under_way.fire(None)
 
     def _watch_silence(self) -> None:
@@ -313,8 +322,7 @@ class Turn(ProcessProtocol):
             last_sent_signal=self._ladder.sent[-1] if self._ladder.sent else None,
             lingered=self._lingered,
             lingered_result=self._lingered_result,
-            no_tools=self._no_tools,
-            asked_tools=self.spec.tools,
+            not_as_granted=self._not_as_granted,
             survivors=self._ladder.survivors,
             left=self._ladder.remaining,
             ended_at=self._now(),

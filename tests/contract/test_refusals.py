@@ -136,3 +136,8 @@ def _install_plugin(claude: Claude, server: dict[str, str]) -> None:
             capture_output=True,
             timeout=60,
         )
+
+
+def test_settings_that_are_no_json_or_not_there_are_refused(claude: Claude) -> None:
+    assert_refused(claude.run(says("x"), "--settings={broken}"), "Error: Invalid JSON provided to --settings")
+    assert_refused(claude.run(says("x"), "--settings=/nonexistent/s.json"), "Error: Settings file not found:")

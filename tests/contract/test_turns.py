@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from hivesub.turns.confinement import OwnSettings, confine
 from tests.contract.claudes import (
     ANSWER_USD,
     Claude,
@@ -176,3 +177,13 @@ def test_sigint_while_only_a_background_task_is_left_writes_no_further_result(cl
         "task_updated",
         "background_tasks_changed",
     }
+
+
+def test_the_settings_that_confine_a_session_are_taken_without_a_word(claude: Claude, tmp_path: Path) -> None:
+    base = {"ANTHROPIC_BASE_URL": claude.model.url} if claude.model else {}
+    confined = confine(base, OwnSettings(), hooks=False, signal_url=claude.control_url)
+    written = tmp_path / "settings.json"
+    written.write_text(confined.settings)
+    for settings in (confined.settings, str(written)):
+        ran = claude.run(says("hello"), f"--settings={settings}")
+        assert (ran.code, ran.stderr, ran.result["result"]) == (0, "", "hello")

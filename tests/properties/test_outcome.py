@@ -31,8 +31,7 @@ stderr = st.text(max_size=200) | st.sampled_from(
     last_sent_signal=st.none() | st.integers(1, 64),
     lingered=st.booleans(),
     lingered_result=st.booleans(),
-    no_tools=st.booleans(),
-    asked_tools=st.lists(st.text(max_size=10), max_size=3).map(tuple),
+    not_as_granted=st.none() | st.text(max_size=10).map(lambda text: f"{text}{SECRET}"),
 )
 def test_every_observation_has_a_verdict(
     output: bytes,
@@ -43,8 +42,7 @@ def test_every_observation_has_a_verdict(
     last_sent_signal: int | None,
     lingered: bool,
     lingered_result: bool,
-    no_tools: bool,
-    asked_tools: tuple[str, ...],
+    not_as_granted: str | None,
 ) -> None:
     stream = Stream()
     stream.feed(output)
@@ -60,8 +58,7 @@ def test_every_observation_has_a_verdict(
         last_sent_signal=last_sent_signal,
         lingered=lingered,
         lingered_result=stream.result if lingered_result else None,
-        no_tools=no_tools,
-        asked_tools=asked_tools,
+        not_as_granted=not_as_granted,
     )
     assert (end.exit_code, end.under_way, end.init) == (exit_code, stream.inits > 0, stream.init)
     assert max(len(end.detail), len(end.error)) <= DETAIL_LIMIT
@@ -78,7 +75,7 @@ def test_every_observation_has_a_verdict(
         assert lingered or end.budget_stop or (exit_code == 0 and died_on is None)
     if end.outcome is Outcome.FAILED:
         assert end.detail
-    ended_by_us = no_tools or (lingered and end.result is not None)
+    ended_by_us = not_as_granted is not None or (lingered and end.result is not None)
     if not ended_by_us and (died_on is not None or signal_of_exit_code(exit_code) is not None or our_stop is not None):
         # A cut turn is never told as a finished one.
         assert end.outcome is Outcome.KILLED

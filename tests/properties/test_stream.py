@@ -106,10 +106,12 @@ def _init(event: dict[str, Any]) -> Init:
     return Init(
         session_id=_session(event.get("session_id")),
         cwd=_text(event.get("cwd")),
-        tools=tuple(_valid(tool) for tool in tools if isinstance(tool, str)) if _many(tools) else (),
+        tools=tuple(_valid(tool) for tool in tools if isinstance(tool, str)) if _many(tools) else None,
         mcp_servers={
             _valid(name): _valid(status) for name, status in pairs if isinstance(name, str) and isinstance(status, str)
-        },
+        }
+        if _many(servers)
+        else None,
     )
 
 

@@ -134,6 +134,22 @@ class TowardAGoal(MachineCase):
         ]
         self.assertEqual(specs, [("alpha", "opus", "high", Path("/srv/work"), ("Read",), 60.0)] * 2)
 
+    def test_the_settings_of_the_first_turn_are_what_each_later_one_has_to_find(self) -> None:
+        seen = {"/srv/work/.mcp.json": {"a": "1"}}
+        self.source.hold = True
+        run = self.toward_goal(max_turns=3)
+        self.source.held_turns[-1].settings_seen = seen
+        self.source.hold = False
+        self.source.release()
+        self.assertIsNone(self.turn.spec.settings_seen)
+        self.end()
+        self.assertEqual((self.turn.spec.settings_seen, run.settings_seen), (seen, seen))
+        self.source.error = SpawnError("settings have changed")
+        self.end()
+        self.assert_over(run, StopKind.FAILED, State.FAILED, 2)
+        assert run.stop_reason is not None
+        self.assertEqual(run.stop_reason.message, "settings have changed")
+
     def test_a_session_resumed_by_title_is_resumed_by_its_id_from_then_on(self) -> None:
         self.toward_goal(resume="alpha", session_id=None)
         self.assertEqual(self.turn.spec.resume, "alpha")

@@ -170,6 +170,14 @@ class WhatCarriesOver(SynchronousTestCase):
         self.assertEqual(run.options, TurnOptions(**new))
         self.assertEqual(run.report_file, "/srv/old/new.md")
 
+    def test_the_settings_have_to_be_as_they_were_unless_directory_or_session_is_named(self) -> None:
+        seen = {"/srv/old/.mcp.json": {"a": "1"}}
+        earlier = earlier_run(settings_seen=seen)
+        self.assertEqual(continued(earlier).settings_seen, seen)
+        self.assertIsNone(continued(earlier, session_id=session(1)).settings_seen)
+        self.assertIsNone(continued(earlier, dir="/").settings_seen)
+        self.assertIsNone(continued(None).settings_seen)
+
     def test_a_path_that_a_subagent_had_named_stays_bound_to_its_dir(self) -> None:
         earlier = earlier_run(report_within="/srv/old")
         self.assertEqual(continued(earlier).report_within, "/srv/old")

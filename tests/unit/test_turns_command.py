@@ -30,7 +30,9 @@ def argv(flags: frozenset[str] = FLAGS, **changes: Any) -> list[str]:
         "session_id": "u-1",
         **changes,
     }
-    return claude_argv(TurnSpec(**grouped(fields)), claude="/bin/claude", config_path="/run/a.json", flags=flags)
+    return claude_argv(
+        TurnSpec(**grouped(fields)), claude="/bin/claude", config_path="/run/a.json", settings="{}", flags=flags
+    )
 
 
 class ArgumentTests(SynchronousTestCase):
@@ -40,7 +42,7 @@ class ArgumentTests(SynchronousTestCase):
             [
                 *("/bin/claude", "-p", "--verbose", "--output-format", "stream-json"),
                 *("--dangerously-skip-permissions", "--strict-mcp-config", "--mcp-config=/run/a.json"),
-                *("--tools=Edit,Read", "--name=alpha", "--session-id=u-1"),
+                *("--tools=Edit,Read", "--settings={}", "--name=alpha", "--session-id=u-1"),
             ],
         )
 

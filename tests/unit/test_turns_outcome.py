@@ -218,14 +218,11 @@ class BudgetAndToolTests(SynchronousTestCase):
         seen = end(INIT, BUDGET, signal=9)
         self.assertEqual((seen.outcome, seen.budget_stop), (KILLED, False))
 
-    def test_a_turn_without_any_of_the_tools_fails_and_names_both_lists(self) -> None:
-        seen = end(
-            INIT, INTERRUPTED, no_tools=True, asked_tools=("Read", "Edit"), our_stop="no tools", last_sent_signal=INT
-        )
+    def test_a_turn_that_was_ended_for_what_init_listed_fails_and_says_what_that_was(self) -> None:
+        seen = end(INIT, INTERRUPTED, not_as_granted="it has too much", our_stop="it", last_sent_signal=INT)
         self.assertEqual((seen.outcome, seen.signal), (FAILED, None))
-        self.assertIn("none of the tools asked for (Read, Edit); it lists: Bash", seen.detail)
-        self.assertNotIn("mcp__", seen.detail)
-        self.assertIn("none of the tools", seen.error)
+        self.assertEqual(seen.detail, "it has too much. The daemon ended the turn")
+        self.assertEqual(seen.error, "it has too much")
 
     def test_what_a_lingering_child_writes_under_our_signals_does_not_count(self) -> None:
         good = Result(is_error=False, subtype="success", text="done")

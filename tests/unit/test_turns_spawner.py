@@ -118,6 +118,10 @@ class Spawning(SynchronousTestCase):
         verifyObject(ITurn, turn)
         return turn, self.reactor.children[-1]
 
+    def settings_of(self, child: FakeChild) -> str:
+        (settings,) = (part for part in child.argv if part.startswith("--settings="))
+        return settings.partition("=")[2]
+
     def refused(self, error: type[BaseException] = SpawnError, **changes: Any) -> str:
         """The text of the refusal; nothing may be left of the attempt."""
         failure = self.failureResultOf(self.source.spawn(self.spec(**changes), self.signalled), error)
@@ -139,12 +143,13 @@ class Command(Spawning):
     def test_the_command_sets_place_session_and_death_with_the_daemon_and_then_runs_claude(self) -> None:
         _, child = self.spawned(model="opus", effort="high", max_budget_usd=1.5)
         config = child.argv[child.argv.index("--strict-mcp-config") + 1]
+        settings = child.argv[child.argv.index("--tools=Read,Write") + 1]
         self.assertEqual(
             child.argv,
             [
                 *("/bin/env", "-C", str(self.dir), "/bin/setsid", "/bin/setpriv", "--pdeathsig", "TERM"),
                 *("/opt/claude", "-p", "--verbose", "--output-format", "stream-json"),
-                *("--dangerously-skip-permissions", "--strict-mcp-config", config, "--tools=Read,Write"),
+                *("--dangerously-skip-permissions", "--strict-mcp-config", config, "--tools=Read,Write", settings),
                 *("--name=alpha", "--session-id=0000-1", "--model=opus", "--effort=high"),
                 "--max-budget-usd=1.500000",
             ],
@@ -187,9 +192,48 @@ class Command(Spawning):
     def test_the_environment_is_the_daemons_less_what_nests_or_leaks_plus_the_mark(self) -> None:
         turn, child = self.spawned()
         self.assertEqual(
-            child.env, {"PATH": "/bin", "HOME": "/home/x", "ANTHROPIC_API_KEY": "k", "HIVESUB_TURN": "mark-1"}
+            child.env,
+            {
+                "PATH": "/bin",
+                "HOME": "/home/x",
+                "ANTHROPIC_API_KEY": "k",
+                "HIVESUB_TURN": "mark-1",
+                "NO_PROXY": "127.0.0.1",
+                "no_proxy": "127.0.0.1",
+            },
         )
         self.assertEqual(turn.mark, "mark-1")
+
+    def test_the_settings_of_the_command_close_hooks_and_inbox_unless_hooks_are_on(self) -> None:
+        for hooks in (False, True):
+            self.source = self.source_with(hooks=hooks)
+            settings = json.loads(self.settings_of(self.spawned()[1]))
+            self.assertEqual(
+                (settings.get("disableAllHooks"), settings["crossSessionInbound"]), (not hooks or None, "refuse")
+            )
+
+    def test_settings_that_may_hold_a_secret_stand_in_a_private_file_until_the_end_and_in_no_argument(self) -> None:
+        (self.dir / "claude").mkdir()
+        self.source = self.source_with(environ={**ENVIRON, "CLAUDE_CONFIG_DIR": str(self.dir / "claude")})
+        (self.dir / "claude" / "settings.json").write_text('{"apiKeyHelper": "echo sk-own"}')
+        _, child = self.spawned()
+        path = Path(self.settings_of(child))
+        self.assertEqual(json.loads(path.read_text())["apiKeyHelper"], "echo sk-own")
+        self.assertEqual(stat.S_IMODE(path.stat().st_mode), 0o600)
+        self.assertNotIn("sk-own", " ".join(child.argv))
+        child.exit(0)
+        self.assertEqual(self.files(), [])
+
+    def test_a_turn_whose_settings_are_not_as_they_were_is_refused_by_file_and_key(self) -> None:
+        first, child = self.spawned()
+        child.exit(0)
+        self.reactor.children.clear()
+        (self.dir / ".claude").mkdir()
+        (self.dir / ".claude" / "settings.local.json").write_text('{"hooks": {}, "model": "x"}')
+        why = self.refused(settings_seen=first.settings_seen)
+        self.assertIn(f"{self.dir}/.claude/settings.local.json (hooks)", why)
+        self.assertIn("pass the `session_id` to `continue`", why)
+        self.spawned()
 
     def test_each_turn_has_a_mark_and_a_token_of_its_own_and_a_mark_is_no_token(self) -> None:
         turns = [self.spawned(name=name)[0] for name in ("a", "b")]

@@ -189,7 +189,7 @@ class RobustnessTests(SynchronousTestCase):
         odd = {"type": "system", "subtype": "init", "session_id": 4, "tools": "Read", "mcp_servers": {"a": "b"}}
         init = read(odd).init
         assert init is not None
-        self.assertEqual((init.session_id, init.cwd, init.tools, init.mcp_servers), (None, None, (), {}))
+        self.assertEqual((init.session_id, init.cwd, init.tools, init.mcp_servers), (None, None, None, None))
         some = read(
             {**INIT, "tools": ["Read", None, 3], "mcp_servers": [1, {"name": "x"}, {"name": "y", "status": "failed"}]}
         ).init

@@ -46,5 +46,9 @@ class ToolsetTests(SynchronousTestCase):
                 resolve(tools)
 
     def test_tools_beyond_the_default_are_told(self) -> None:
-        self.assertEqual(beyond_default(("Read", "Bash", "WebFetch", "Task")), ("Bash", "Task"))
-        self.assertEqual(beyond_default(DEFAULT_TOOLS + WEB), ())
+        self.assertEqual(beyond_default(("Read", "Bash", "WebFetch", "Task")), ("Bash", "WebFetch", "Task"))
+        self.assertEqual(beyond_default(DEFAULT_TOOLS), ())
+
+    def test_shell_tools_add_bash(self) -> None:
+        self.assertEqual(resolve(groups="shell_tools"), (*DEFAULT_TOOLS, "Bash"))
+        self.assertEqual(resolve(env="shell_tools web_tools"), (*DEFAULT_TOOLS, *WEB, "Bash"))

@@ -160,12 +160,12 @@ class Beginning(TurnTestCase):
 
 class Tools(TurnTestCase):
     def test_an_init_with_none_of_the_tools_asked_for_ends_the_turn_and_fails_it_saying_so(self) -> None:
-        self.child.out(init(("Bash", "mcp__subagent_control__goal_reached")))
+        self.child.out(init(("mcp__subagent_control__goal_reached",)))
         self.assertEqual(self.signals(), [INT])
         self.child.exit(0)
         end = self.end()
         self.assertEqual((end.outcome, end.signal), (Outcome.FAILED, None))
-        for words in ("Read, Write", "Bash"):
+        for words in ("Read, Write", "it lists: none"):
             self.assertIn(words, end.detail)
 
     def test_what_such_a_child_left_is_ended_too(self) -> None:
@@ -173,6 +173,24 @@ class Tools(TurnTestCase):
         self.child.out(init(()))
         self.child.exit(0)
         self.assertEqual((self.kin.left, self.end().outcome), (0, Outcome.FAILED))
+
+    def test_a_tool_that_was_not_granted_ends_the_turn_and_fails_it_by_name(self) -> None:
+        self.child.out(init(("Read", "Write", "Bash")))
+        self.assertEqual(self.signals(), [INT])
+        self.child.exit(0)
+        self.assertEqual(self.end().outcome, Outcome.FAILED)
+        self.assertIn("tools that were not granted: Bash", self.end().detail)
+
+    def test_a_server_that_was_not_granted_ends_the_turn_and_fails_it_by_name(self) -> None:
+        servers = [{"name": name, "status": "connected"} for name in ("subagent_control", "stranger")]
+        self.child.out(event(type="system", subtype="init", session_id="s", tools=["Read"], mcp_servers=servers))
+        self.assertEqual(self.signals(), [INT])
+        self.child.exit(0)
+        self.assertIn("MCP servers that were not granted: stranger", self.end().detail)
+
+    def test_an_init_without_a_list_of_tools_says_nothing_of_them(self) -> None:
+        self.child.out(event(type="system", subtype="init", session_id="s"))
+        self.assertEqual(self.signals(), [])
 
     def test_one_of_them_is_enough(self) -> None:
         self.child.out(init(("Read",)))
@@ -192,11 +210,15 @@ class ControlRoute(TurnTestCase):
             ("connected", Control.CONNECTED),
             ("failed", Control.FAILED),
             ("pending", Control.UNKNOWN),
-            (None, Control.UNKNOWN),
+            (None, Control.FAILED),
         ):
             self.spawn()
             self.child.out(init(control=status))
             self.assertIs(self.turn.control, control, status)
+
+    def test_an_init_without_a_list_of_servers_says_nothing_of_it(self) -> None:
+        self.child.out(event(type="system", subtype="init", session_id="s", tools=["Read"]))
+        self.assertIs(self.turn.control, Control.UNKNOWN)
 
     def test_a_request_by_the_turns_url_shows_that_it_is_connected(self) -> None:
         self.child.out(init(control="failed"))
