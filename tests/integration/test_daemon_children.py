@@ -74,9 +74,11 @@ async def test_the_arguments_are_exactly_those_and_the_prompt_is_none_of_them(gi
         "--strict-mcp-config",
     ]
     assert argv[: len(fixed)] == fixed
-    config, tools, title, session = argv[len(fixed) :]
+    config, tools, settings, title, session = argv[len(fixed) :]
     assert re.fullmatch(rf"--mcp-config={re.escape(str(given.daemon.runtime))}/\S+/argv\.mcp\.json", config)
     assert tools == "--tools=Edit,Glob,Grep,Read,Skill,Write,WebFetch,WebSearch"
+    confined = json.loads(settings.removeprefix("--settings="))
+    assert (confined["disableAllHooks"], confined["crossSessionInbound"]) == (True, "refuse")
     assert title == "--name=argv"
     assert session == f"--session-id={record['session_id']}" and UUID.fullmatch(record["session_id"])
     assert dump["prompt"] == hidden
@@ -113,6 +115,7 @@ async def test_what_makes_a_claude_nested_or_is_the_daemons_own_is_not_passed_on
     assert not FORBIDDEN.keys() & first.keys()
     assert {key: first[key] for key in KEPT} == KEPT
     expected = {key: value for key, value in given.daemon.environ.items() if key not in FORBIDDEN}
+    expected |= {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
     # A shell on the way sets these itself.
     assert {key: value for key, value in first.items() if key not in {"PWD", "SHLVL", "_", "OLDPWD"}} == expected
 
@@ -153,9 +156,40 @@ async def test_a_session_that_lacks_tools_says_which_and_one_that_has_none_fails
     record = await given.run("lacks", "init tools=Read,Write", "text done")
     assert record["last_turn"]["outcome"] == "finished"
     assert record["missing_tools"] == ["Edit", "Glob", "Grep", "Skill", "WebFetch", "WebSearch"]
-    record = await given.run("none", "init tools=Bash", "hang", goal="g", max_turns=3)
+    record = await given.run("none", "init tools=mcp__subagent_control__need_help", "hang", goal="g", max_turns=3)
     assert (record["state"], record["turn"]) == ("failed", 1)
     assert "claude offers none of the tools asked for" in record["last_turn"]["detail"]
+
+
+async def test_a_session_that_has_more_tools_than_were_granted_fails_and_names_them(given: World) -> None:
+    record = await given.run("more", "init tools=Read,Bash", "hang", goal="g", max_turns=3)
+    assert (record["state"], record["turn"]) == ("failed", 1)
+    assert "claude offers tools that were not granted: Bash" in record["last_turn"]["detail"]
+
+
+async def test_a_session_without_its_signal_route_ends_a_goal_run_after_its_first_turn(given: World) -> None:
+    record = await given.run("routeless", "init mcp=none", "text working", goal="g", max_turns=3)
+    assert (record["stop_reason"]["kind"], record["turn"], record["control"]) == ("no_control", 1, "failed")
+
+
+async def test_settings_that_changed_during_a_turn_stop_the_run_and_its_continue(given: World) -> None:
+    work = given.dir / "changing"
+    settings = work / ".claude" / "settings.local.json"
+    settings.parent.mkdir(parents=True)
+    record = await given.run("changing", f"write {settings} {{}}", "text one", goal="g", max_turns=2, dir=str(work))
+    assert record["stop_reason"]["kind"] == "turn_cap"
+    record = await given.run(
+        "changing", f'write {settings} {{"hooks":{{}}}}', "text", goal="g", max_turns=3, dir=str(work)
+    )
+    assert (record["state"], record["turn"], record["last_turn"]["outcome"]) == ("failed", 1, "finished")
+    assert f"{settings} (hooks)" in record["stop_reason"]["message"]
+    with pytest.raises(ToolError, match=r"settings.local.json \(hooks\)"):
+        await given.agent.call("continue", name="changing", prompt="go on")
+    accepted = await given.agent.call(
+        "continue", name="changing", prompt=prompt("text on"), session_id=record["session_id"], goal=""
+    )
+    assert accepted["subagent"]["session_id"] == record["session_id"]
+    assert (await given.agent.ended("changing"))["last_turn"]["outcome"] == "finished"
 
 
 async def test_a_launcher_stands_before_claude_and_everything_else_stays(tmp_path: Path) -> None:
