@@ -121,7 +121,7 @@ def claude_argv(spec: TurnSpec, *, claude: str, config_path: str, settings: str,
     """Claude's own command line.
 
     Each value is joined to its option by `=`: several of the options are variadic and would swallow what follows
-    (measured).
+    (measured). That of `--settings` is a word of its own: joined, claude 2.0.46 does not see it (measured).
 
     :param settings: what confines the session: JSON, or the path of a file that holds it.
     :param flags: those that this claude has; only `--name` may be missing.
@@ -134,7 +134,8 @@ def claude_argv(spec: TurnSpec, *, claude: str, config_path: str, settings: str,
     if (spec.session_id is None) == (spec.resume is None):
         raise ValueError("a turn has either a session_id or a resume")
     argv = [claude, "-p", "--verbose", "--output-format", "stream-json", "--dangerously-skip-permissions"]
-    argv += ["--strict-mcp-config", f"--mcp-config={config_path}", f"--tools={tools}", f"--settings={settings}"]
+    argv += ["--strict-mcp-config", f"--mcp-config={config_path}", f"--tools={tools}"]
+    argv += ["--settings", settings]
     if "--name" in flags:
         argv.append(f"--name={spec.name}")
     argv.append(f"--resume={spec.resume}" if spec.session_id is None else f"--session-id={spec.session_id}")

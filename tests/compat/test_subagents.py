@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,15 @@ REFUSED = {"1.0.96": ("--tools",), OLDEST: ("--tools", "--strict-mcp-config", "-
 SIGNALS = {"goal_reached", "need_help"}
 
 
+def confined(directory: Path, mark: Path) -> Path:
+    """A file that only a hook or a helper of the project's settings makes: neither is to run."""
+    command = f"touch {mark}; echo key"
+    hooks = {event: [{"hooks": [{"type": "command", "command": command}]}] for event in ("PreToolUse", "Stop")}
+    (directory / ".claude").mkdir()
+    (directory / ".claude" / "settings.local.json").write_text(json.dumps({"hooks": hooks, "apiKeyHelper": command}))
+    return mark
+
+
 @pytest.mark.parametrize("version", [NEWEST, *(version for version in OLDER if version not in REFUSED)])
 async def test_it_reports_its_goal_reached_and_goes_on_with_what_it_knew(
     model: ScriptedModel, version: str, tmp_path: Path
@@ -28,6 +38,7 @@ async def test_it_reports_its_goal_reached_and_goes_on_with_what_it_knew(
     wrapper = claude(version).wrapper(tmp_path / "claude")
     model.script("marker-goal", use("mcp__subagent_control__goal_reached", message="found it"), say("done"))
     with Daemon(tmp_path, claude=wrapper, environ=environment(tmp_path / "home", model)) as daemon:
+        ran = confined(daemon.work, tmp_path / "ran")
         agent = Agent(f"{daemon.url}/mcp", reactor)
         await agent.call("start", name="scout", prompt="marker-goal: look", goal="it is found")
         record = await agent.ended("scout")
@@ -41,6 +52,7 @@ async def test_it_reports_its_goal_reached_and_goes_on_with_what_it_knew(
         again = await agent.ended("scout")
         assert again["session_id"] == record["session_id"]
         assert "marker-goal" in str(model.requests_for("marker-more")[0]["messages"])
+        assert not ran.exists()
     untitled = "without a title: after a restart of the daemon `continue` needs its `session_id`"
     TABLE.add("subagent", version, YES, untitled if version in UNTITLED else "")
 

@@ -185,5 +185,5 @@ def test_the_settings_that_confine_a_session_are_taken_without_a_word(claude: Cl
     written = tmp_path / "settings.json"
     written.write_text(confined.settings)
     for settings in (confined.settings, str(written)):
-        ran = claude.run(says("hello"), f"--settings={settings}")
+        ran = claude.run(says("hello"), "--settings", settings)
         assert (ran.code, ran.stderr, ran.result["result"]) == (0, "", "hello")

@@ -74,10 +74,11 @@ async def test_the_arguments_are_exactly_those_and_the_prompt_is_none_of_them(gi
         "--strict-mcp-config",
     ]
     assert argv[: len(fixed)] == fixed
-    config, tools, settings, title, session = argv[len(fixed) :]
+    config, tools, flag, settings, title, session = argv[len(fixed) :]
     assert re.fullmatch(rf"--mcp-config={re.escape(str(given.daemon.runtime))}/\S+/argv\.mcp\.json", config)
     assert tools == "--tools=Edit,Glob,Grep,Read,Skill,Write,WebFetch,WebSearch"
-    confined = json.loads(settings.removeprefix("--settings="))
+    confined = json.loads(settings)
+    assert flag == "--settings"
     assert (confined["disableAllHooks"], confined["crossSessionInbound"]) == (True, "refuse")
     assert title == "--name=argv"
     assert session == f"--session-id={record['session_id']}" and UUID.fullmatch(record["session_id"])

@@ -42,7 +42,7 @@ class ArgumentTests(SynchronousTestCase):
             [
                 *("/bin/claude", "-p", "--verbose", "--output-format", "stream-json"),
                 *("--dangerously-skip-permissions", "--strict-mcp-config", "--mcp-config=/run/a.json"),
-                *("--tools=Edit,Read", "--settings={}", "--name=alpha", "--session-id=u-1"),
+                *("--tools=Edit,Read", "--settings", "{}", "--name=alpha", "--session-id=u-1"),
             ],
         )
 

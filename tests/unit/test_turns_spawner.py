@@ -119,8 +119,7 @@ class Spawning(SynchronousTestCase):
         return turn, self.reactor.children[-1]
 
     def settings_of(self, child: FakeChild) -> str:
-        (settings,) = (part for part in child.argv if part.startswith("--settings="))
-        return settings.partition("=")[2]
+        return child.argv[child.argv.index("--settings") + 1]
 
     def refused(self, error: type[BaseException] = SpawnError, **changes: Any) -> str:
         """The text of the refusal; nothing may be left of the attempt."""
@@ -143,13 +142,14 @@ class Command(Spawning):
     def test_the_command_sets_place_session_and_death_with_the_daemon_and_then_runs_claude(self) -> None:
         _, child = self.spawned(model="opus", effort="high", max_budget_usd=1.5)
         config = child.argv[child.argv.index("--strict-mcp-config") + 1]
-        settings = child.argv[child.argv.index("--tools=Read,Write") + 1]
+        settings = self.settings_of(child)
         self.assertEqual(
             child.argv,
             [
                 *("/bin/env", "-C", str(self.dir), "/bin/setsid", "/bin/setpriv", "--pdeathsig", "TERM"),
                 *("/opt/claude", "-p", "--verbose", "--output-format", "stream-json"),
-                *("--dangerously-skip-permissions", "--strict-mcp-config", config, "--tools=Read,Write", settings),
+                *("--dangerously-skip-permissions", "--strict-mcp-config", config, "--tools=Read,Write"),
+                *("--settings", settings),
                 *("--name=alpha", "--session-id=0000-1", "--model=opus", "--effort=high"),
                 "--max-budget-usd=1.500000",
             ],
