@@ -15,7 +15,7 @@ _SCRIPT = r"""#!/bin/bash
 began=${EPOCHREALTIME/./}
 case $1 in
 --version) echo "9.9.9 (bench)"; exit ;;
---help) echo "--tools --strict-mcp-config --mcp-config --session-id --resume --name --model --effort"; exit ;;
+--help) echo "--tools --settings --strict-mcp-config --mcp-config --session-id --resume --name --model --effort"; exit ;;
 esac
 for argument; do
     case $argument in

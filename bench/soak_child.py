@@ -15,7 +15,7 @@ ENDS = {"good": "finished", "stubborn": "finished", "error": "failed", "exit": "
 _SCRIPT = r"""#!/bin/sh
 case $1 in
 --version) echo "9.9.9 (soak)"; exit ;;
---help) echo "--tools --strict-mcp-config --mcp-config --session-id --resume --name --model --effort"; exit ;;
+--help) echo "--tools --settings --strict-mcp-config --mcp-config --session-id --resume --name --model --effort"; exit ;;
 esac
 for argument; do
     case $argument in --session-id=*) id=${argument#--session-id=} ;; esac

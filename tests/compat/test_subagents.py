@@ -16,7 +16,7 @@ from tests.support.table import TABLE, YES
 
 UNTITLED = ("2.0.46",)
 """Have no `--name`: their sessions bear no title, so that `continue` finds them by their id."""
-REFUSED = {"1.0.96": ("--tools",), OLDEST: ("--tools", "--strict-mcp-config", "--resume")}
+REFUSED = {"1.0.96": ("--tools",), OLDEST: ("--tools", "--settings", "--strict-mcp-config", "--resume")}
 SIGNALS = {"goal_reached", "need_help"}
 
 

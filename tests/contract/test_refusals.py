@@ -94,8 +94,8 @@ def test_help_and_version_tell_what_hivesub_looks_for(claude: Claude) -> None:
 
     listed = {word.strip(",") for word in output("--help").split()}
     assert {
-        "--tools", "--strict-mcp-config", "--mcp-config", "--name", "--session-id", "--resume", "--model", "--effort",
-        "--max-budget-usd",
+        "--tools", "--settings", "--strict-mcp-config", "--mcp-config", "--name", "--session-id", "--resume", "--model",
+        "--effort", "--max-budget-usd",
     } <= listed  # fmt: skip
     assert output("--version").split()[0] == "2.1.332"
 

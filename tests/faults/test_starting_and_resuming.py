@@ -59,7 +59,7 @@ class Switch:
     def put(self, body: str) -> None:
         """A claude that answers what it is asked at first, and then does this."""
         draft = self.path.with_suffix(".new")
-        flags = "--tools --strict-mcp-config --mcp-config --session-id --resume --name"
+        flags = "--tools --settings --strict-mcp-config --mcp-config --session-id --resume --name"
         draft.write_text(
             f'#!/bin/sh\ncase "$1" in\n--version) echo 9; exit 0;;\n--help) echo "{flags}"; exit 0;;\nesac\n{body}\n'
         )

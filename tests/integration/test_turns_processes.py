@@ -42,7 +42,7 @@ RESULT = '{"type":"result","subtype":"success","is_error":false,"result":"done"}
 ANSWERS = """#!/bin/sh
 case "$1" in
 --version) echo '9.9.9 (Stand-in)'; exit 0;;
---help) echo '--tools --strict-mcp-config --mcp-config --session-id --resume --name'; exit 0;;
+--help) echo '--tools --settings --strict-mcp-config --mcp-config --session-id --resume --name'; exit 0;;
 esac
 """
 STAY = "exec tail -f /dev/null"

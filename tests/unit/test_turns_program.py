@@ -126,7 +126,7 @@ class Answers(Asking):
         self.assertIn("--tools", str(self.failureResultOf(asking, UnsupportedClaude).value))
 
     def test_one_without_a_needed_flag_is_refused_by_name_version_and_flag(self) -> None:
-        for flag in ("--tools", "--strict-mcp-config", "--mcp-config", "--session-id", "--resume"):
+        for flag in ("--tools", "--settings", "--strict-mcp-config", "--mcp-config", "--session-id", "--resume"):
             self.install(flag)
             asking = self.claude.program()
             self.answer(b"1.0.96 (Claude Code)\n", help_without(flag))
