@@ -9,11 +9,11 @@ from pathlib import Path
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
-from tests.e2e.scenes import todos_of
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import say, use
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.scenes import todos_of
 
 CLAUDE_S = 60
 BUILT_INS = {"Edit", "Glob", "Grep", "Read", "Skill", "Write"}

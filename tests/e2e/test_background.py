@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from twisted.internet import reactor
 
-from tests.e2e.scenes import LOOK_S, LOOKS, gone, spawned_command, todos_of
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import Step, say, use
 from tests.support.agent import Agent, pause
 from tests.support.daemon import Daemon
+from tests.support.scenes import LOOK_S, LOOKS, gone, spawned_command, todos_of
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.scenes import prompts_to, todos_of
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import say, use
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.scenes import prompts_to, todos_of
 
 SCHEMA = {"type": "object", "properties": {"passed": {"type": "integer"}}, "required": ["passed"]}
 

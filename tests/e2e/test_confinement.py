@@ -9,11 +9,11 @@ from typing import Any
 
 from twisted.internet import reactor
 
-from tests.e2e.scenes import told, tool_results, wrapped
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import say, use
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.scenes import told, tool_results, wrapped
 
 
 def user_settings(daemon_root: Path, settings: dict[str, Any]) -> None:

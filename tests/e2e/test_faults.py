@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.e2e.scenes import eventually, gone, prompts_to, spawned_by, todos_of, wrapped
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, say
 from tests.support.agent import Agent, ToolError
 from tests.support.daemon import Daemon
+from tests.support.scenes import eventually, gone, prompts_to, spawned_by, todos_of, wrapped
 
 
 def agent_of(daemon: Daemon) -> Agent:

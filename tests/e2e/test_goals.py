@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from twisted.internet import reactor
 
-from tests.e2e.scenes import eventually, posting, prompts_to, signal_url, spawned_by, todos_of, told, tool_results
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, say, use
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.scenes import eventually, posting, prompts_to, signal_url, spawned_by, todos_of, told, tool_results
 
 GOAL = "the file notes.txt\nholds «three» lines"
 

@@ -18,12 +18,12 @@ from twisted.internet import reactor
 from twisted.internet.defer import ensureDeferred
 from twisted.internet.threads import deferToThread
 
-from tests.e2e.scenes import gone, spawned_by, todos_of, wrapped
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.sandbox import FAKE_KEY
 from tests.realclaude.steps import hang, say, use
 from tests.support.agent import Agent, ToolError
 from tests.support.daemon import Daemon
+from tests.support.scenes import gone, spawned_by, todos_of, wrapped
 
 GOAL = "the file notes.txt is there"
 

@@ -14,11 +14,11 @@ import pytest
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
-from tests.e2e.scenes import eventually
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import say, use
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.scenes import eventually
 
 PLUGIN = Path(__file__).parents[2] / "plugin"
 CLAUDE_S = 60

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from twisted.internet import reactor
 
-from tests.e2e.scenes import todos_of, wrapped
 from tests.realclaude.model import ScriptedModel
 from tests.support.agent import Agent, ToolError
 from tests.support.daemon import Daemon
+from tests.support.scenes import todos_of, wrapped
 
 AS_ROOT = "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons"
 NO_OPTION = "error: unknown option '--from-tomorrow'"

@@ -11,11 +11,11 @@ import psutil
 import pytest
 from twisted.internet import reactor
 
-from tests.e2e.scenes import STAYS, gone, spawned_by, spawned_command, todos_of
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, overflow, refuse, say, use
 from tests.support.agent import Agent, ToolError
 from tests.support.daemon import Daemon
+from tests.support.scenes import STAYS, gone, spawned_by, spawned_command, todos_of
 
 
 async def test_a_started_subagent_finishes_and_its_todo_is_in_the_file(

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from twisted.internet import reactor
 
-from tests.e2e.scenes import posting, signal_url, spawned_by, todos_of, told, tool_results, wrapped
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import hang, refuse, say, use
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
 from tests.support.leaky import Hunt
+from tests.support.scenes import posting, signal_url, spawned_by, todos_of, told, tool_results, wrapped
 
 API_KEY = "sk-ant-MARKe2ekey-0123"
 BEARER = "MARKe2ebearer-0123456789"

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from hivesub.turns.confinement import ADDRESSES, HELPERS
-from tests.e2e.scenes import eventually, posting
 from tests.escape.ground import GOAL, Ground, edits, end, lets_settle, living, over, writes
 from tests.realclaude.steps import Step, hang, say, use
+from tests.support.scenes import eventually, posting
 
 EVENTS = ("PreToolUse", "PostToolUse", "Stop", "SessionStart", "SessionEnd", "UserPromptSubmit")
 LOCAL = Path(".claude") / "settings.local.json"

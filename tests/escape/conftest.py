@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.escape.table import GROUPS, SHELL, TOKEN
 from tests.realclaude.install import claude_from_environment
+from tests.support.escapes import GROUPS, SHELL, TOKEN
 
 if TYPE_CHECKING:
     from tests.escape.ground import Ground

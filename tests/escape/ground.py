@@ -16,12 +16,12 @@ from typing import Any
 
 from twisted.internet import reactor
 
-from tests.e2e.scenes import eventually, spawned_by
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.sandbox import claude_environment
 from tests.realclaude.steps import Step, use
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
+from tests.support.scenes import eventually, spawned_by
 
 GOAL = "all is done"
 TOKEN = "MARKescape-token-0123456789"
@@ -78,7 +78,7 @@ class Ground:
             options += ["--auth-token-file", str(root / "token")]
         self.daemon = Daemon(root, claude=claude, environ={**self.environ, **proxies}, options=options)
         self.daemon.start()
-        self.agent = Agent(f"{self.daemon.url}/mcp", reactor, token=TOKEN if token else None)  # type: ignore[arg-type]
+        self.agent = Agent(f"{self.daemon.url}/mcp", reactor, token=TOKEN if token else None)
         self._children: list[subprocess.Popen[bytes]] = []
 
     def close(self) -> None:

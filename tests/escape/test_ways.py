@@ -8,7 +8,7 @@ import pytest
 
 from tests.escape.attempts import ATTEMPTS
 from tests.escape.ground import Ground
-from tests.escape.table import BY_TOKEN, COLUMNS, SHELL, TOKEN, WAYS, Way
+from tests.support.escapes import BY_TOKEN, COLUMNS, SHELL, TOKEN, WAYS, Way
 
 
 @pytest.mark.parametrize("column", COLUMNS)

@@ -1,7 +1,7 @@
 """The escape table: what each way is expected to lead to, and how the security page shows it.
 
 A cell is closed unless a way names the column as open, with the reason and what closes it. `test_ways` holds every cell
-to what happens; `python -m tests.escape.table` prints the table into the page.
+to what happens; `python -m tests.support.escapes` prints the table into the page.
 """
 
 from __future__ import annotations
