@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -57,7 +60,21 @@ def cgroup() -> Iterator[Path]:
             made.rmdir()
         pytest.skip("no memory cgroup can be made here")
     yield made
+    _empty(made)
     made.rmdir()
+
+
+def _empty(cgroup: Path) -> None:
+    """Kill what is left in it, and wait until all of it is gone."""
+    for _ in range(1000):
+        left = (cgroup / "cgroup.procs").read_text().split()
+        if not left:
+            return
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        time.sleep(0.01)
+    raise AssertionError(f"these did not go: {left}")
 
 
 def run(cgroup: Path, offered: str) -> subprocess.CompletedProcess[str]:
