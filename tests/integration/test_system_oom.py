@@ -50,7 +50,7 @@ def own_cgroup() -> Path | None:
 @pytest.fixture
 def cgroup() -> Iterator[Path]:
     own = own_cgroup() if sys.platform == "linux" else None
-    made = (own or Path("/nonexistent")) / "hivesub-oom-test"
+    made = (own or Path("/nonexistent")) / f"hivesub-oom-test-{os.getpid()}"
     try:
         made.mkdir()
         limit = next(name for name in ("memory.max", "memory.limit_in_bytes") if (made / name).exists())
