@@ -41,6 +41,8 @@ LEFT_S = 1.0
 """How long a stop gives what ended turns have left, from SIGTERM to SIGKILL and from there on."""
 OUTBOX_STOP_S = 3.2
 """How long a stop waits for todos in flight; what is not delivered then is on disk."""
+TASKS_STOP_S = 2.0
+"""How long a stop waits for clients, which ask every second, to ask how their tasks have ended."""
 FACES_STOP_S = 0.5
 """How long a stop waits for requests that are open."""
 
@@ -190,6 +192,7 @@ class Daemon(Service):
         await _all(
             self._at_most(self._end_left, 2 * LEFT_S + 0.5, "processes of ended turns are still there"),
             self._at_most(parts.outbox.stopService, OUTBOX_STOP_S, "todos in flight are kept for the next start"),
+            self._asked_for_tasks(),
         )
         self._by_itself(parts.tree.stop)
         faces = (parts.agent.stopService, parts.control.stopService, self._close_port)
@@ -198,6 +201,16 @@ class Daemon(Service):
         if self._adopted is not None:
             self._by_itself(self._adopted.end)
         self._by_itself(self._state.release)
+
+    async def _asked_for_tasks(self) -> None:
+        """Stay reachable until the clients of tasks have asked once more. The next daemon does not know their ids, and
+        a client may ask it in vain for minutes (measured, claude 2.1.332: five).
+        """
+        try:
+            heard = maybeDeferred(self._parts.fleet.stopped_tasks_heard)
+            await heard.addTimeout(TASKS_STOP_S, self._reactor, lambda *_: None)  # a client may be gone
+        except Exception:
+            _log.failure("waiting for the clients of tasks failed")
 
     def _end_left(self) -> Deferred[int]:
         marks = [f"{self._state.mark}-"]

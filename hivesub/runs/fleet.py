@@ -121,6 +121,8 @@ class Fleet:
         self._look = look
         self._transcripts = transcripts
         self._tasks: dict[str, Run] = {}
+        self._told = Waiters(clock)
+        self._stopped_tasks: list[Run] = []
         self._roster = Roster()
         self._active: dict[str, ActiveRun] = {}
         self._ended = Waiters(clock)
@@ -274,6 +276,7 @@ class Fleet:
         run = self._tasks.get(task_id)
         if run is not None and self._news.get(run.name) is run:
             self._note_told(run)
+            self._told.fire()
 
     def cancel_task(self, task_id: str) -> None:
         run = self._tasks.get(task_id)
@@ -456,4 +459,13 @@ class Fleet:
         :returns: fires when the todo of every run was handed on, within 10 s.
         """
         self._stopping = True
+        self._stopped_tasks = [active.run for active in self._active.values() if active.run.task_id is not None]
         return stop_all(self._active, self._announcer, self._clock)
+
+    def stopped_tasks_heard(self) -> Deferred[None]:
+        """Fires once the clients of the tasks that `stop` has ended have heard of it."""
+        return Deferred.fromCoroutine(self._stopped_tasks_heard())
+
+    async def _stopped_tasks_heard(self) -> None:
+        while any(not run.heard for run in self._stopped_tasks):
+            await self._told.wait()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -160,6 +160,21 @@ async def test_an_end_that_a_task_reported_is_told_by_no_later_answer(own: World
     # The task is completed before its todo is delivered, and what was heard is noted in a thread.
     todo, heard = await own.todo("alpha"), own.daemon.state / "todos.jsonl.heard"
     await until(lambda: heard.exists() and heard.read_text().split() == [todo["id"]])
+
+
+async def test_a_daemon_that_stops_is_there_until_the_client_has_asked_how_its_task_ended(own: World) -> None:
+    from twisted.internet import reactor
+    from twisted.internet.threads import deferToThread
+
+    client, clock = Client(own.agent), cast("Any", reactor)
+    task = await client.call("start", name="alpha", prompt=steps("hang"))
+    stopped = deferToThread(own.daemon.stop)
+    await pause(0.7, clock)
+    ended = await client.completed(task["taskId"])
+    assert "was killed mid-turn, not finished" in ended["result"]["content"][0]["text"]
+    await stopped
+    todo = json.loads((own.daemon.state / "todos.jsonl").read_text().splitlines()[0])
+    assert (own.daemon.state / "todos.jsonl.heard").read_text().split() == [todo["id"]]
 
 
 async def test_what_has_ended_meanwhile_is_told_once_to_who_takes_no_tasks(own: World) -> None:

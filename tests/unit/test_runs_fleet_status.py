@@ -147,6 +147,25 @@ class Tasks(FleetCase):
         self.assertIsNotNone(self.task(self.fleet.task_state("task-1"))["announcement"])
         self.assertIsNone(self.task(self.fleet.task_state("task-2"))["announcement"])
 
+    def test_a_stop_knows_when_the_clients_of_the_tasks_that_it_ended_have_heard_of_it(self) -> None:
+        self.start("alpha")
+        self.fleet.as_task("alpha")
+        self.start("beta")
+        self.fleet.stop()
+        heard = self.fleet.stopped_tasks_heard()
+        for turn in self.source.turns:
+            turn.end(turn_end(Outcome.KILLED))
+        self.assertNoResult(heard)
+        self.fleet.told_by_task("task-1")
+        self.successResultOf(heard)
+
+    def test_a_stop_waits_for_no_task_that_had_ended_before_it(self) -> None:
+        self.start("alpha")
+        self.fleet.as_task("alpha")
+        self.end()
+        self.fleet.stop()
+        self.successResultOf(self.fleet.stopped_tasks_heard())
+
     def test_an_end_that_a_task_reported_is_no_news_and_is_noted(self) -> None:
         self.start("alpha")
         self.fleet.as_task("alpha")

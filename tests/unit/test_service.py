@@ -38,7 +38,7 @@ class TheStop(SynchronousTestCase):
         self.state = claim(self.dir("state"), "mark")
         parts: Any = SimpleNamespace(
             settings=SimpleNamespace(environ={}, runtime_dir=self.dir("runtime"), max_running=16),
-            fleet=SimpleNamespace(running=0, stop=self.stop_of("fleet")),
+            fleet=SimpleNamespace(running=0, stop=self.stop_of("fleet"), stopped_tasks_heard=self.stop_of("tasks")),
             outbox=SimpleNamespace(stopService=self.stop_of("outbox")),
             tree=SimpleNamespace(stop=self.stop_of("tree")),
             agent=SimpleNamespace(stopService=self.stop_of("agent")),
@@ -67,7 +67,7 @@ class TheStop(SynchronousTestCase):
         return self.stop_of("left")()  # type: ignore[no-any-return]
 
     def assert_all_stopped(self) -> None:
-        self.assertEqual(self.stopped, ["fleet", "left", "outbox", "tree", "agent", "control", "port"])
+        self.assertEqual(self.stopped, ["fleet", "left", "outbox", "tasks", "tree", "agent", "control", "port"])
         claim(self.state.path, "the next").release()
 
     def test_the_todos_come_after_the_runs_and_before_the_port(self) -> None:
@@ -76,7 +76,7 @@ class TheStop(SynchronousTestCase):
         self.assert_all_stopped()
 
     def test_whatever_a_part_does_the_others_are_stopped(self) -> None:
-        parts = ("fleet", "left", "outbox", "tree", "agent", "control", "port")
+        parts = ("fleet", "left", "outbox", "tasks", "tree", "agent", "control", "port")
         self.stops = dict.fromkeys(parts, raises)
         self.patch(self.daemon._standing, "end", raises)
         self.successResultOf(self.daemon.stopService())
@@ -84,13 +84,15 @@ class TheStop(SynchronousTestCase):
         self.assertEqual(len(self.flushLoggedErrors(Oops)), len(parts) + 1)
 
     def test_a_part_whose_stop_fails_later_is_no_other(self) -> None:
-        self.stops = {part: lambda: fail(Oops()) for part in ("fleet", "left", "outbox", "agent", "control", "port")}
+        self.stops = {
+            part: lambda: fail(Oops()) for part in ("fleet", "left", "outbox", "tasks", "agent", "control", "port")
+        }
         self.successResultOf(self.daemon.stopService())
         self.assert_all_stopped()
-        self.assertEqual(len(self.flushLoggedErrors(Oops)), 6)
+        self.assertEqual(len(self.flushLoggedErrors(Oops)), 7)
 
     def test_parts_that_never_stop_are_left_behind_in_time(self) -> None:
-        self.stops = dict.fromkeys(("left", "outbox", "agent", "control", "port"), Deferred)
+        self.stops = dict.fromkeys(("left", "outbox", "tasks", "agent", "control", "port"), Deferred)
         self.stops["fleet"] = lambda: deferLater(self.clock, OVER_S + REPORT_S)
         stopping = self.daemon.stopService()
         self.clock.pump([0.1] * 106)
