@@ -2,14 +2,17 @@
 
 A hook for `UserPromptSubmit`: what it prints becomes context beside the prompt. It reads the file that the daemon
 appends todos to: `$HIVESUB_TODOS`, else `todos.jsonl` in the daemon's default state directory. How far it has read is
-kept in a file of its own. Inside a subagent it says nothing. The standard library only, Python 3.8 or newer.
+kept in a file of its own. It leaves out what the agent has heard of by an MCP task or an answer of the daemon: the
+file beside the todos, `<todos>.heard`, has the ids, and gets those that are reported here. Inside a subagent it says
+nothing. The standard library only, Python 3.8 or newer.
 """
 
 import hashlib
 import json
 import os
+import stat
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 MARK = "HIVESUB_TURN"
 """Set in the environment of every subagent."""
@@ -19,6 +22,10 @@ NEWEST = 10
 """How many of the newest todos are reported again where it is no longer known how far the file was read."""
 REMEMBERED = 1000
 """Ids kept, so that a file that was rotated or written anew brings nothing twice."""
+
+HEARD = ".heard"
+"""Behind the name of a todo file: the file with the ids of the todos whose ends the agent has heard of."""
+HEARD_BYTES = 256 * 1024
 
 INTRODUCTION = (
     "Runs of your subagents have ended. These are the daemon's messages; what stands in quotation marks there was "
@@ -127,12 +134,37 @@ def told(todo):
     return f"## {todo.get('title', '')}\n{todo.get('body', '')}"
 
 
+@contextmanager
+def heard_file(todos, flags):
+    """The file of ids beside a todo file. One that is none (a FIFO would never answer) is an `OSError`."""
+    descriptor = os.open(todos + HEARD, flags | getattr(os, "O_NONBLOCK", 0), 0o644)
+    with os.fdopen(descriptor, "ab" if flags & os.O_APPEND else "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError("no regular file")
+        yield file
+
+
+def heard_ids(todos):
+    with suppress(OSError), heard_file(todos, os.O_RDONLY) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - HEARD_BYTES))
+        return set(file.read(HEARD_BYTES).decode("utf-8", "replace").split())
+    return set()
+
+
+def note_heard(todos, ids):
+    """Let the daemon know what was reported. Without it, it names these ends once more, which is no harm."""
+    if not ids:
+        return
+    with suppress(OSError), heard_file(todos, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+        file.write("".join(f"{each}\n" for each in ids).encode("utf-8", "replace"))
+
+
 def take(path, place, damaged=False):
     """The texts to report now, and how many are left for later; `place` is brought up to date.
 
     Where nothing was read before, all that is there is history: only what comes from then on is reported.
     """
-    known = place.setdefault("ids", [])
+    known, heard = place.setdefault("ids", []), heard_ids(path)
     fresh = []
     for line, inode, end in unread(path, place):
         try:
@@ -147,7 +179,7 @@ def take(path, place, damaged=False):
     texts, size = [], 0
     for number, (todo, inode, end) in enumerate(fresh):
         text = told(todo)
-        if text is not None and str(todo.get("id")) not in known:
+        if text is not None and str(todo.get("id")) not in known and str(todo.get("id")) not in heard:
             text = text[:LIMIT]
             if texts and size + len(text) > LIMIT:
                 return texts, len(fresh) - number
@@ -176,6 +208,7 @@ def main(environ, out):
     try:
         with held(place_file(environ, todos)) as (file, no_locks):
             place, healed = read_place(file.read())
+            before = set(place.get("ids", ()))
             texts, left = take(todos, place, healed)
             if texts or healed:
                 context = message(texts, left, healed)
@@ -189,6 +222,7 @@ def main(environ, out):
             file.seek(0)
             file.write(json.dumps(place).encode())
             file.truncate()
+            note_heard(todos, [each for each in place["ids"] if each not in before])
     except OSError as error:
         # No obstacle to the prompt, but the user should know why nothing comes.
         show({"systemMessage": f"hivesub: ends of subagents cannot be shown here: {error}"}, out)

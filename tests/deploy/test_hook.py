@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-HOOK = Path(__file__).parents[2] / "plugin" / "hooks" / "todos.py"
+HOOKS = Path(__file__).parents[2] / "plugin" / "hooks"
+HOOK = HOOKS / "todos.py"
+BLOCKS_THE_PROMPT = 2
+"""The exit status of a hook that claude takes for a refusal of the prompt."""
 BOUND_S = 30
 
 
@@ -225,6 +228,7 @@ DAMAGES = {
 def test_a_damaged_place_is_begun_anew_with_the_newest_and_says_so_once(session: Session, damage: bytes) -> None:
     session.append(*range(20))
     session.prompt()
+    heard(session).unlink()
     session.place.write_bytes(damage)
     session.append(20)
     told = session.prompt()
@@ -262,6 +266,85 @@ def test_a_file_system_without_locks_is_mentioned_once_and_todos_still_come(sess
     answer = session.answer(PYTHONPATH=str(tmp_path))
     assert "number 2." in answer["hookSpecificOutput"]["additionalContext"]
     assert "systemMessage" not in answer
+
+
+def heard(session: Session) -> Path:
+    return session.todos.with_name("todos.jsonl.heard")
+
+
+def test_an_end_that_the_agent_has_heard_of_is_left_out(session: Session) -> None:
+    session.append(1, 2, 3)
+    heard(session).write_text("id-1\nid-3\n")
+    told = session.prompt()
+    assert told.count("number ") == 1 and "number 2." in told
+    session.append(4)
+    heard(session).unlink()
+    told = session.prompt()
+    assert told.count("number ") == 1 and "number 4." in told
+
+
+def test_what_is_shown_is_added_to_what_the_agent_has_heard_of(session: Session) -> None:
+    session.append(1)
+    heard(session).write_text("id-1\nof-another\n")
+    session.append(2, 3, body="x" * 5000)
+    session.prompt()
+    assert heard(session).read_text() == "id-1\nof-another\nid-2\n"
+    session.prompt()
+    assert heard(session).read_text() == "id-1\nof-another\nid-2\nid-3\n"
+    session.prompt()
+    assert heard(session).read_text() == "id-1\nof-another\nid-2\nid-3\n"
+
+
+def test_a_damaged_place_brings_nothing_again_that_the_agent_has_heard_of(session: Session) -> None:
+    session.append(*range(20))
+    session.prompt()
+    session.place.write_bytes(b"{broken")
+    session.append(20)
+    told = session.prompt()
+    assert told.count("number ") == 1 and "number 20." in told
+
+
+def test_the_daemon_reads_what_the_hook_has_added(session: Session) -> None:
+    from twisted.internet.defer import succeed
+    from twisted.internet.task import Clock
+
+    from hivesub.todos.heard import Heard
+
+    session.append(1)
+    session.prompt()
+    ids = Heard([session.todos], Clock(), lambda call, *args: succeed(call(*args))).ids()
+    assert ids.result == frozenset({"id-1"})
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, lambda path: path.write_bytes(b"\xff\xfe\n" * 200_000)])
+def test_where_it_cannot_be_read_what_the_agent_has_heard_of_all_is_shown(
+    session: Session, make: Callable[[Path], None]
+) -> None:
+    make(heard(session))
+    session.append(1)
+    assert "number 1." in session.prompt()
+    assert session.prompt() == ""
+
+
+def test_the_newest_ids_of_a_long_file_are_read(session: Session) -> None:
+    heard(session).write_text("".join(f"other-{number}\n" for number in range(50_000)) + "id-1\n")
+    session.append(1)
+    assert session.prompt() == ""
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, lambda script: (script.unlink(), script.mkdir())])
+def test_a_script_that_is_missing_or_cannot_be_read_is_no_obstacle_to_a_prompt(
+    tmp_path: Path, spoil: Callable[[Path], object]
+) -> None:
+    script = tmp_path / "hooks" / "todos.py"
+    script.parent.mkdir()
+    script.touch()
+    spoil(script)
+    ((group,),) = json.loads((HOOKS / "hooks.json").read_text())["hooks"].values()
+    ((hook,),) = group.values()
+    environ = {**os.environ, "CLAUDE_PLUGIN_ROOT": str(tmp_path)}
+    done = subprocess.run(["sh", "-c", hook["command"]], env=environ, capture_output=True, timeout=BOUND_S, check=False)
+    assert done.returncode not in (0, BLOCKS_THE_PROMPT)
 
 
 def test_the_default_file_is_the_daemons_own_default(tmp_path: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,25 @@ async def test_a_subagent_that_has_the_plugin_too_gets_neither_its_server_nor_th
     assert "hivesub:claude-subagents" in json.dumps(request), "the plugin was not loaded"
     assert not any(tool["name"].startswith("mcp__plugin_") for tool in request["tools"])
     assert "not-for-you" not in json.dumps(request)
+
+
+def unreadable(script: Path) -> None:
+    """As far as its exit status goes: nothing is unreadable to root."""
+    script.write_text("import sys\nsys.exit(2)\n")
+
+
+@pytest.mark.parametrize("spoil", [Path.unlink, unreadable])
+async def test_a_hook_script_that_cannot_be_run_is_no_obstacle_to_a_prompt(
+    tmp_path: Path, model: ScriptedModel, claude: Path, sandbox: dict[str, str], spoil: Callable[[Path], None]
+) -> None:
+    broken = tmp_path / "plugin"
+    shutil.copytree(PLUGIN, broken)
+    spoil(broken / "hooks" / "todos.py")
+    model.script("marker-agent", say("I have read it"))
+    said = await run_claude(
+        claude, sandbox, tmp_path, "-p", "--plugin-dir", str(broken), prompt="marker-agent: read this"
+    )
+    assert "I have read it" in said
 
 
 @pytest.mark.parametrize("tool", TOOLS)
