@@ -114,9 +114,12 @@ def news_text(records: Sequence[Record]) -> str:
     """The line that names the runs that have ended since the agent last heard of ends; "" where none has."""
     if not records:
         return ""
-    named = [f"{record['name']} {title_words(record)}" for record in records[:_NEWS_NAMES]]
+    alike: dict[str, list[str]] = {}
+    for record in records[:_NEWS_NAMES]:
+        alike.setdefault(title_words(record), []).append(record["name"])
+    said = [f"{', '.join(names)}{': each' if names[1:] else ''} {words}" for words, names in alike.items()]
     more = f"; and {len(records) - _NEWS_NAMES} more" if len(records) > _NEWS_NAMES else ""
-    return f"Ended meanwhile: {'; '.join(named)}{more}. `status` has the details."
+    return f"Ended meanwhile: {'; '.join(said)}{more}. `status` has the details."
 
 
 def ended_names(answer: Mapping[str, object]) -> list[str]:

@@ -3,43 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
-
-from twisted.internet.defer import Deferred
-from twisted.internet.threads import deferToThread
 
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import say, use
 from tests.support.agent import Agent
 from tests.support.daemon import Daemon
-from tests.support.scenes import todos_of
+from tests.support.scenes import run_agent, todos_of
 
-CLAUDE_S = 60
 BUILT_INS = {"Edit", "Glob", "Grep", "Read", "Skill", "Write"}
-
-
-def run_agent(claude: Path, daemon: Daemon, sandbox: dict[str, str], prompt: str) -> Deferred[str]:
-    """A headless claude with the daemon as its MCP server; what it wrote on stdout."""
-    config = daemon.root / "agent.json"
-    config.write_text(json.dumps({"mcpServers": {"subagent": {"type": "http", "url": f"{daemon.url}/mcp"}}}))
-    argv = [str(claude), "-p", "--dangerously-skip-permissions", f"--mcp-config={config}", "--strict-mcp-config"]
-
-    def run() -> str:
-        done = subprocess.run(
-            argv,
-            input=prompt,
-            capture_output=True,
-            text=True,
-            timeout=CLAUDE_S,
-            env=sandbox,
-            cwd=daemon.work,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return deferToThread(run)
 
 
 async def test_an_agent_starts_a_subagent_follows_it_and_finds_its_todo(

@@ -13,6 +13,7 @@ import argparse
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,14 @@ MODEL = "claude-scripted"
 class ScriptedModel:
     """A Messages API server whose answers are written beforehand.
 
-    Shape: `requests` holds every conversation request's body as parsed JSON, in the order of arrival.
+    Shape: `requests` holds every conversation request's body as parsed JSON, in the order of arrival, `arrived` when
+    each came. `asked` counts them all, claude's own side questions among them.
     """
 
     def __init__(self, port: int = 0) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.arrived: list[datetime] = []
+        self.asked = 0
         self._scripts: dict[str, list[Step]] = {}
         self._served: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -83,10 +87,12 @@ class ScriptedModel:
         Requests without tools are claude's own side questions (a title, a summary): they get a short text,
         take no step and are not recorded.
         """
-        if not body.get("tools"):
-            return say("a short title")
         with self._lock:
+            self.asked += 1
+            if not body.get("tools"):
+                return say("a short title")
             self.requests.append(body)
+            self.arrived.append(datetime.now(UTC))
             marker = self._marker_of(body["messages"])
             if marker is None:
                 return say("ok")
@@ -184,6 +190,9 @@ class _Exchange(BaseHTTPRequestHandler):
     def _answer_message(self, step: Step, *, streaming: bool) -> None:
         if step.delay_s and self.owner.wait_closing(step.delay_s):
             return
+        while step.after is not None and not step.after.wait(0.02):
+            if self.owner.wait_closing(0):
+                return
         if step.status != 200:
             self._answer_json(step.status, {"type": "error", "error": {"type": step.error_type, "message": step.text}})
         elif streaming:

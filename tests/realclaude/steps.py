@@ -7,6 +7,7 @@ model in a process of its own takes the same scripts.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import Event
 from typing import Any
 
 import attrs
@@ -21,7 +22,7 @@ class Step:
 
     Shape: `status` 200 streams `text` and then every call in `tools`; another status answers an API error
     with `text` as its message. `hang` streams the message's start and then nothing until the client leaves.
-    Units: `delay_s` is waited before the first byte.
+    `after` is waited for before the first byte. Units: so is `delay_s`.
     """
 
     text: str = ""
@@ -30,6 +31,7 @@ class Step:
     error_type: str = "api_error"
     hang: bool = False
     delay_s: float = 0.0
+    after: Event | None = None
     input_tokens: int = 10
     output_tokens: int = 5
 

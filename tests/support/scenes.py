@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import psutil
 from twisted.internet import reactor
+from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
 
 from tests.realclaude.model import ScriptedModel
+from tests.realclaude.terminal import PROMPT_SIGN, Terminal, connected_servers
 from tests.support.agent import pause
 from tests.support.daemon import Daemon
 
 STAYS = "tail -f /dev/null"
 """A command that stays: claude's Bash tool refuses a bare `sleep 300`."""
+AGENT_S = 60.0
 LOOK_S = 0.05
 LOOKS = 600
 
@@ -73,6 +78,31 @@ def prompts_to(model: ScriptedModel, marker: str) -> list[str]:
     return texts
 
 
+def run_agent(
+    claude: Path, daemon: Daemon, sandbox: dict[str, str], prompt: str, within_s: float = AGENT_S
+) -> Deferred[str]:
+    """A headless claude with the daemon as its MCP server; what it wrote on stdout."""
+    config = daemon.root / "agent.json"
+    config.write_text(json.dumps({"mcpServers": {"subagent": {"type": "http", "url": f"{daemon.url}/mcp"}}}))
+    argv = [str(claude), "-p", "--dangerously-skip-permissions", f"--mcp-config={config}", "--strict-mcp-config"]
+
+    def run() -> str:
+        done = subprocess.run(
+            argv,
+            input=prompt,
+            capture_output=True,
+            text=True,
+            timeout=within_s,
+            env=sandbox,
+            cwd=daemon.work,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return deferToThread(run)
+
+
 def tool_results(model: ScriptedModel, marker: str) -> str:
     """What the tools of a conversation gave."""
     return json.dumps(
@@ -84,6 +114,19 @@ def tool_results(model: ScriptedModel, marker: str) -> str:
             if block.get("type") == "tool_result"
         ]
     )
+
+
+def tool_texts(model: ScriptedModel, marker: str) -> list[str]:
+    """What the model read of each call of a conversation, in order."""
+    return [
+        "\n".join(part["text"] for part in block["content"])
+        if isinstance(block["content"], list)
+        else str(block["content"])
+        for message in model.requests_for(marker)[-1]["messages"]
+        if isinstance(message["content"], list)
+        for block in message["content"]
+        if block.get("type") == "tool_result"
+    ]
 
 
 def signal_url(daemon: Daemon, name: str) -> str:
@@ -125,6 +168,25 @@ async def spawned_command(daemon: Daemon, word: str) -> int:
     pid = await eventually(found)
     assert pid, f"claude did not run {word}"
     return int(pid)
+
+
+async def shown(terminal: Terminal, words: str) -> None:
+    """Wait until an interactive claude shows these words."""
+    await eventually(lambda: terminal.shows(words) or not terminal.lives)
+    assert terminal.shows(words), f"{words!r} is not shown:\n{terminal.text()[-4000:]}"
+
+
+async def connected(home: Path) -> None:
+    """Wait until an interactive claude has connected to its MCP server: it takes prompts before that."""
+    assert await eventually(lambda: connected_servers(home)), "claude has connected to no MCP server"
+
+
+async def enter(terminal: Terminal, prompt: str) -> None:
+    """Give an interactive claude a prompt, as a person types it."""
+    await shown(terminal, PROMPT_SIGN)
+    terminal.press(prompt)
+    await shown(terminal, prompt)
+    terminal.press("\r")
 
 
 def told(value: Any) -> str:

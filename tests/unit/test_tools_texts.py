@@ -352,6 +352,10 @@ class NewsTests(SynchronousTestCase):
         )
         self.assertEqual(news_text([]), "")
 
+    def test_those_that_ended_alike_are_named_together(self) -> None:
+        text = news_text([ended("idle", "turn_ended", name=f"a{n}") for n in range(3)])
+        self.assertEqual(text, "Ended meanwhile: a0, a1, a2: each finished its turn. `status` has the details.")
+
     def test_very_many_are_counted(self) -> None:
         text = news_text([ended("idle", "turn_ended", name=f"a{n}") for n in range(30)])
         self.assertIn("; and 10 more. ", text)
