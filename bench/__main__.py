@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from bench import calls, reading, resting, runs, spawning, streaming
+from bench import calls, ends, reading, resting, runs, spawning, streaming
 from bench.figures import HEAD, Figure, machine
 from bench.servers import install_node_peer
 
@@ -30,6 +30,7 @@ def main(argv: Sequence[str]) -> int:
         "reading": reading.figures,
         "spawning": spawning.figures,
         "runs": runs.figures,
+        "ends": ends.figures,
         "resting": resting.figures,
         "streaming": streaming.figures,
     }

@@ -1,7 +1,8 @@
 """A stand-in for claude that costs as little as a program can: a shell script whose prompt says what it does.
 
-The prompt's first word: `silent` stays without a word, `stream` writes 1 MB/s, anything else ends at once with a good
-result. Each turn writes when it began and when it ended, in microseconds since the epoch, to `stamps` beside it.
+The prompt's first word: `silent` stays without a word, `stream` writes 1 MB/s, `wait SECONDS` and anything else end
+with a good result, then or at once. Each turn writes when it began and when it ended, in microseconds since the epoch,
+and its name to `stamps` beside it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ for argument; do
     case $argument in
     --session-id=*) id=${argument#--session-id=} ;;
     --resume=*) id=${argument#--resume=} ;;
+    --name=*) name=${argument#--name=} ;;
     esac
 done
 read -r what
@@ -28,9 +30,10 @@ echo '{"type":"system","subtype":"init","session_id":"'$id'","cwd":"'$PWD'","too
 case $what in
 silent*) exec sleep 100000 ;;
 stream*) exec PYTHON -SE STREAM ;;
+wait*) sleep ${what#wait } ;;
 esac
 echo '{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"'$id'","num_turns":1,"total_cost_usd":0.01,"usage":{"input_tokens":10,"output_tokens":5}}'
-echo "$began ${EPOCHREALTIME/./}" >> STAMPS
+echo "$began ${EPOCHREALTIME/./} $name" >> STAMPS
 """  # noqa: E501
 
 _STREAM = """\
@@ -51,6 +54,7 @@ class Stamp:
 
     began: int
     ended: int
+    name: str
 
 
 def write_child(directory: Path) -> Path:
@@ -71,4 +75,4 @@ def stamps(directory: Path) -> list[Stamp]:
     """What the turns wrote, in order."""
     path = directory / "stamps"
     lines = path.read_text().splitlines() if path.exists() else []
-    return [Stamp(*map(int, line.split())) for line in lines]
+    return [Stamp(int(began), int(ended), name) for began, ended, name in map(str.split, lines)]

@@ -8,6 +8,7 @@ import selectors
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 MODERN = "2026-07-28"
@@ -23,12 +24,15 @@ def call_bytes(
     method: str = "tools/call",
     *,
     record: bool = False,
+    meta: Mapping[str, Any] = MappingProxyType({}),
 ) -> bytes:
     """One tool call as a whole HTTP request; the answer is the text for a model.
 
     :param record: ask for the record beside it.
+    :param meta: more keys of `_meta`, in the newer protocol.
     """
-    params: dict[str, Any] = {"name": tool, "arguments": dict(arguments)} if method == "tools/call" else {}
+    called = method == "tools/call"
+    params: dict[str, Any] = {"name": tool, "arguments": dict(arguments)} if called else dict(arguments)
     headers = {
         "Host": f"127.0.0.1:{port}",
         "Content-Type": "application/json",
@@ -40,12 +44,13 @@ def call_bytes(
             "io.modelcontextprotocol/protocolVersion": MODERN,
             "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "0"},
             "io.modelcontextprotocol/clientCapabilities": {},
+            **meta,
         }
         if record:
             params["_meta"]["hivesub/record"] = True
         headers["Mcp-Method"] = method
-        if method == "tools/call":
-            headers["Mcp-Name"] = tool
+        if named := params.get("name", params.get("taskId")):
+            headers["Mcp-Name"] = named
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     headers["Content-Length"] = str(len(body))
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
