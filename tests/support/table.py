@@ -42,6 +42,12 @@ _SECTIONS = {
         "refusal has a text alone.",
         ("claude", "of the tools, in its first request", "of an answer", "of a refusal"),
     ),
+    "other": (
+        "What the models of other agents read",
+        "Each on a scripted model, as it is run without a terminal. One that asks for progress can wait for an end in "
+        "one call of `status`; with these versions a call of 130 s was answered.",
+        ("agent", "how it names `start`", "of an answer", "asks for progress"),
+    ),
     "subagent": (
         "claude as a subagent",
         "Whether a release has the flags that keep a subagent to its tools. One that lacks them is refused at its "
