@@ -150,6 +150,7 @@ class Result:
     errors: tuple[str, ...] = ()
     terminal_reason: str | None = None
     stop_reason: str | None = None
+    api_error_status: int | None = None
     session_id: str | None = None
     num_turns: int = 0
     total_cost_usd: float | None = None

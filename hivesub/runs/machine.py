@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from twisted.internet.interfaces import IDelayedCall, IReactorTime
 
     from hivesub.interfaces import IChecks, ITurnSpawner
-    from hivesub.records import SignalKind
+    from hivesub.records import SignalKind, UsageLimit
     from hivesub.runs.run import Run
     from hivesub.system.lookups import Look
 
@@ -240,6 +240,10 @@ def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
     elif _is_checked(core, reason):
         steps.check(reason)
     else:
+        if end.limit is not None and reason.kind is StopKind.FAILED and core.stop_asked is None:
+            when = rfc3339(end.limit.resets_at)
+            why = f"its usage limit resets at {when}, and the run did not wait for that (--limit-wait)"
+            reason = evolve(reason, message=why)
         steps.finish(reason)
 
 
@@ -306,18 +310,26 @@ def _is_waited_out(core: Core, end: TurnEnd, reason: StopReason) -> bool:
     """Whether a usage limit is all that stopped the run, and may be waited for."""
     if end.limit is None or reason.kind is not StopKind.FAILED or core.stop_asked is not None or core.run.signals:
         return False
-    wait_s = max(0.0, (end.limit.resets_at - core.now()).total_seconds())
-    return core.run.limit_waited_s + wait_s <= core.limits.most_s
+    # One that was refused before its `init` may have left no session to go on with.
+    return end.under_way and core.run.limit_waited_s + _limit_wait_s(core, end.limit) <= core.limits.most_s
+
+
+def _limit_wait_s(core: Core, limit: UsageLimit) -> float:
+    """How long to wait for a limit to reset. Where the turn was refused right after such a wait, the reset has not come
+    when it was said to, so that each further wait in a row is longer than the one before.
+    """
+    reset_s = max(0.0, (limit.resets_at - core.now()).total_seconds())
+    return reset_s + 60.0 * ((1 << core.run.limits_in_a_row) - 1)
 
 
 def _wait(steps: Steps, core: Core) -> None:
     run = core.run
     assert run.last_turn is not None and run.last_turn.limit is not None
     limit = run.last_turn.limit
-    reset_s = max(0.0, (limit.resets_at - core.now()).total_seconds())
-    run.limit_waited_s += reset_s
     # Many daemons of one account would come back at once.
-    wait_s = reset_s + core.limits.spread_s()
+    wait_s = _limit_wait_s(core, limit) + core.limits.spread_s()
+    run.limit_waited_s += wait_s
+    run.limits_in_a_row += 1
     run.waiting_until = core.now() + timedelta(seconds=wait_s)
     _log.info("{name} waits until {when} for its usage limit to reset", name=run.name, when=rfc3339(run.waiting_until))
     core.waiting = core.limits.clock.callLater(wait_s, steps.waited)
@@ -349,6 +361,7 @@ def _reason(core: Core, end: TurnEnd) -> StopReason | None:
         run.failed_check = None  # the turn that it was for has heard of it
     run.said = shown_result(end.result, core.redact)
     run.structured = end.result.structured if end.result is not None else None
+    run.limits_in_a_row = run.limits_in_a_row if end.limit is not None else 0
     core.tally.turn_ended(end.outcome, turn.bytes_read)
     reason = _after(core, end)
     if reason is None and core.stop_asked is not None:

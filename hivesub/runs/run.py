@@ -66,6 +66,7 @@ class Run:
     `left`: what its turns left running when they ended.
     `cut_off_before`: the signal that killed the turn before this run, None where none did.
     `clash`: why the run was ended for the sake of another that works in the same session.
+    `limit_waited_s`: how long it has waited so in all; `limits_in_a_row`: how often since a turn went through.
     `missed`: claude found no session to resume, and the call that asked for it had been answered or given up;
     `before_miss`: what the name is continued from then, None where nothing was known of it.
     `said`: what the subagent said last, redacted and cut; `structured`: its typed result as JSON.
@@ -115,6 +116,7 @@ class Run:
     spent_usd: float = 0.0
     waiting_until: datetime | None = None
     limit_waited_s: float = 0.0
+    limits_in_a_row: int = 0
     report_error: str | None = None
     error: HivesubError | None = None
     escalated: bool = False

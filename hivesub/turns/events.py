@@ -83,6 +83,7 @@ def read_result(event: dict[str, Any]) -> Result:
         terminal_reason=_name(event.get("terminal_reason")),
         stop_reason=_name(event.get("stop_reason")),
         structured=_structured(event),
+        api_error_status=_count(event.get("api_error_status")) or None,
         session_id=_name(event.get("session_id")),
         num_turns=_count(event.get("num_turns")),
         total_cost_usd=_cost(event.get("total_cost_usd")),
@@ -160,7 +161,7 @@ def _task_name(task: object) -> str:
     if not isinstance(task, dict):
         return ""
     named = next((task[key] for key in ("description", "command", "summary") if isinstance(task.get(key), str)), "")
-    return _clean(" ".join(named.split())[:100])
+    return " ".join(_clean(named).split()) if len(named) <= _NAME_LIMIT else ""
 
 
 def cost_since_last_result(event: dict[str, Any]) -> float | None:

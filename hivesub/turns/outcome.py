@@ -28,6 +28,8 @@ _CUTS = {
 }
 """The `stop_reason`s of a last answer that is not whole, though it is no error and the exit code is 0."""
 _STDERR_SHARE = 800
+_TASKS_NAMED = 5
+_TASK_CHARS = 100
 
 # Signals that end no process by default: an exit code of 128 plus one of these is no trace of a signal.
 _HARMLESS = frozenset(
@@ -114,7 +116,7 @@ def judge(
         under_way=stream.inits > 0,
         error=_cut(redact(verdict.error), DETAIL_LIMIT),
         budget_stop=verdict.budget_stop,
-        limit=stream.limit if verdict.outcome is Outcome.FAILED else None,
+        limit=stream.limit if verdict.outcome is Outcome.FAILED and _limited(result) else None,
         lingered=lingered,
         left=left,
         init=stream.init,
@@ -155,17 +157,16 @@ def signal_of_exit_code(exit_code: int | None) -> str | None:
 
 
 def _verdict(observed: _Observed, result: Result | None) -> _Verdict:
-    good = result is not None and not result.is_error
+    good = result is not None and _is_good(result)
     if observed.not_as_granted is not None:
         said = observed.not_as_granted
         return _Verdict(Outcome.FAILED, f"{said}. The daemon ended the turn", error=said)
-    if observed.lingered and good:
-        said = "lingered: its result was good, then it neither wrote nor exited and was ended by the daemon"
-        return _Verdict(Outcome.FINISHED, said)
     if observed.lingered and result is not None:
-        if _budget_reached(result):
-            return _budget_stop(result)
-        return _failed(observed, result, "stayed after its result and was ended by the daemon")
+        if good:
+            said = "lingered: its result was good, then it neither wrote nor exited and was ended by the daemon"
+            return _finished(observed, said)
+        stayed = "stayed after its result and was ended by the daemon"
+        return _cut_off(result, stayed) or _failed(observed, result, stayed)
     signal = signal_name(observed.signal) if observed.signal is not None else signal_of_exit_code(observed.exit_code)
     if observed.our_stop is not None:
         return _stopped_by_us(observed, observed.our_stop, signal, good)
@@ -173,42 +174,52 @@ def _verdict(observed: _Observed, result: Result | None) -> _Verdict:
         return _killed_from_elsewhere(observed, signal, good)
     if observed.exit_code == 0 and (observed.stream.user_interrupted or _aborted(result)):
         return _interrupted_from_elsewhere(good)
-    if good and not observed.lingered and not observed.stream.answered:
+    if result is not None and not result.is_error and not observed.stream.answered:
         result, good = None, False  # it came before the last init, and answers nothing that was asked since
-    if result is not None and result.stop_reason == "refusal":
-        return _refused(observed, result)
-    if observed.exit_code == 0 and good and result is not None:
-        # A typed result is given by calling a tool, and with that the turn ends (measured, claude 2.1.332).
-        cut = _CUTS.get(result.stop_reason or "") if result.structured is None else None
-        return _Verdict(Outcome.FINISHED, _stopped_tasks(observed)) if cut is None else _Verdict(Outcome.CUT, cut)
-    if result is not None and _budget_reached(result):
-        return _budget_stop(result)
-    if result is not None and result.subtype == "error_max_turns":
-        return _Verdict(Outcome.CUT, f"stopped by claude at its own bound of turns: {_own_words(result)}")
-    return _failed(observed, result)
+    if observed.exit_code == 0 and good:
+        return _finished(observed)
+    cut = None if result is None or not (result.is_error or observed.exit_code == 0) else _cut_off(result)
+    return cut or _failed(observed, result)
 
 
-def _budget_reached(result: Result) -> bool:
-    return result.subtype == "error_max_budget_usd"
+def _is_good(result: Result) -> bool:
+    """Whether a result says that the work came to its own end."""
+    return not (result.is_error or _refused(result) or _broken_off(result))
 
 
-def _budget_stop(result: Result) -> _Verdict:
-    said = _own_words(result) or "its --max-budget-usd was reached"
-    return _Verdict(Outcome.CUT, f"stopped by claude at its --max-budget-usd: {said}", budget_stop=True)
+def _broken_off(result: Result) -> bool:
+    # A typed result is given by calling a tool, and with that the turn ends (measured, claude 2.1.332).
+    return not result.is_error and result.stop_reason in _CUTS and result.structured is None
 
 
-def _refused(observed: _Observed, result: Result) -> _Verdict:
-    words = observed.redact(_own_words(result) or result.text.strip())
-    said = f"the model refused: {_cut(words, DETAIL_LIMIT // 2)}" if words else "the model refused, without a word"
-    return _Verdict(Outcome.FAILED, said, error=said)
+def _refused(result: Result | None) -> bool:
+    return result is not None and result.stop_reason == "refusal"
+
+
+def _finished(observed: _Observed, *said: str) -> _Verdict:
+    return _Verdict(Outcome.FINISHED, "; ".join(filter(None, (*said, _stopped_tasks(observed)))))
+
+
+def _cut_off(result: Result, *how: str) -> _Verdict | None:
+    """The verdict where claude broke its turn off by itself; None where it did not."""
+    budget_stop, words = False, _own_words(result)
+    if result.subtype == "error_max_budget_usd":
+        budget_stop, what = True, f"stopped by claude at its --max-budget-usd: {words}"
+    elif result.subtype == "error_max_turns":
+        what = f"stopped by claude at its own bound of turns: {words}"
+    elif _broken_off(result):
+        what = f"{_CUTS[result.stop_reason or '']} (stop_reason {result.stop_reason})"
+    else:
+        return None
+    return _Verdict(Outcome.CUT, "; ".join((what, *how)), budget_stop=budget_stop)
 
 
 def _stopped_tasks(observed: _Observed) -> str:
-    names = [name or "one without a name" for name in observed.stream.stopped_tasks]
+    names = [_cut(observed.redact(name), _TASK_CHARS) or "one without a name" for name in observed.stream.stopped_tasks]
     if not names:
         return ""
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f"claude stopped background work at its exit, which is not done: {', '.join(names[:5])}{more}"
+    more = f" and {len(names) - _TASKS_NAMED} more" if len(names) > _TASKS_NAMED else ""
+    return f"claude stopped background work at its exit, which is not done: {', '.join(names[:_TASKS_NAMED])}{more}"
 
 
 def _stopped_by_us(observed: _Observed, reason: str, signal: str | None, good: bool) -> _Verdict:
@@ -252,9 +263,11 @@ def _failed(observed: _Observed, result: Result | None, what: str | None = None)
         what = "its exit was not observed" if observed.exit_code is None else f"exit code {observed.exit_code}"
         if result is None and observed.exit_code == 0:
             what = "exit 0 without a result"
-        elif result is not None and not result.is_error:
+        elif result is not None and _is_good(result):
             what += " after a good result"
-    if result is not None and result.is_error and not own_words:
+    if _refused(result):
+        what = "the model refused"
+    elif result is not None and result.is_error and not own_words:
         what += "; its result is an error without a text"
     if _overflowed(result):
         what = f"context overflow: the session outgrew the model's context; the daemon does not compact ({what})"
@@ -264,20 +277,28 @@ def _failed(observed: _Observed, result: Result | None, what: str | None = None)
 
 
 def _own_words(result: Result | None) -> str:
-    """What claude said of its error: its `errors`, else the result's text, else the subtype, unless that says
-    `success`. "" for a good result.
+    """What claude said of its error or the model's refusal: its `errors`, else the result's text, else the subtype,
+    unless that says `success`. "" for any other result.
     """
-    if result is None or not result.is_error:
+    if result is None or not (result.is_error or _refused(result)):
         return ""
     subtype = result.subtype if result.subtype != "success" else ""
     return "; ".join(error.strip() for error in result.errors if error.strip()) or result.text.strip() or subtype
 
 
+def _limited(result: Result | None) -> bool:
+    """Whether it is by the usage limit that a turn failed: one that was told earlier may have been paid to go on."""
+    return result is not None and result.is_error and result.api_error_status in (429, None)
+
+
 def _overflowed(result: Result | None) -> bool:
     if result is None or not result.is_error:
         return False
-    # Releases that lack `terminal_reason` say it in the result's text alone.
-    return result.terminal_reason == "prompt_too_long" or _own_words(result).lower().startswith("prompt is too long")
+    # Releases that lack `terminal_reason` say it in the result's text alone; of an answer that fills the context it is
+    # said nowhere else (measured, 2.1.332).
+    words = _own_words(result).lower()
+    told = words.startswith("prompt is too long") or "has reached its context window limit" in words[:200]
+    return result.terminal_reason == "prompt_too_long" or told
 
 
 def _last_words(stderr_tail: str) -> str:

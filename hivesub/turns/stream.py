@@ -28,6 +28,7 @@ LINE_LIMIT_BYTES = 8 * 1024 * 1024
 """A longer line is dropped unread up to its newline: no event that we look for is near this size."""
 
 _TAIL_LIMIT_BYTES = 8192
+_TASKS_LIMIT = 100
 
 # A line without any of these holds no fact, and the search for them costs a small part of what parsing does. In JSON
 # text a quote inside a string is escaped, so a quoted word can only be a whole key or value.
@@ -155,10 +156,12 @@ class Stream:
                 tasks = read_tasks(event)
                 if tasks is not None:
                     self.background_tasks = len(tasks)
-                    self._tasks.update((key, name) for key, name in tasks if key is not None)
+                    known = {key: name for key, name in tasks[:_TASKS_LIMIT] if key is not None}
+                    # Claude lists a task no longer before it says that it has stopped it, or after.
+                    self._tasks = dict([*self._tasks.items(), *known.items()][-_TASKS_LIMIT:])
             case "task_updated" | "task_notification":
                 stopped = stopped_task(event)
-                if stopped is not None and self.answered:
+                if stopped is not None and self.answered and len(self._stopped) < _TASKS_LIMIT:
                     key, name = stopped
                     self._stopped[key] = name or self._stopped.get(key) or self._tasks.get(key, "")
             case "api_retry":

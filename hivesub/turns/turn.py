@@ -158,7 +158,8 @@ class Turn(ProcessProtocol):
         if self._stream.retrying is None:
             self._worked_at, self._retrying_since = now, None
         elif self._retrying_since is None:
-            self._retrying_since = self._now()
+            # Other events may have come with it, and after a stall of the daemon many.
+            self._worked_at, self._retrying_since = now, self._now()
 
     def processExited(self, reason: Failure) -> None:
         self._exited()

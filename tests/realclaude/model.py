@@ -153,10 +153,9 @@ def events(step: Step) -> Iterator[dict[str, Any]]:
         yield {"type": "content_block_stop", "index": index}
     if step.hang:
         return
-    stop_reason = "tool_use" if step.tools else "end_turn"
     yield {
         "type": "message_delta",
-        "delta": {"stop_reason": stop_reason, "stop_sequence": None},
+        "delta": {"stop_reason": _stop_reason(step), "stop_sequence": None},
         "usage": {"output_tokens": step.output_tokens},
     }
     yield {"type": "message_stop"}
@@ -194,7 +193,8 @@ class _Exchange(BaseHTTPRequestHandler):
             if self.owner.wait_closing(0):
                 return
         if step.status != 200:
-            self._answer_json(step.status, {"type": "error", "error": {"type": step.error_type, "message": step.text}})
+            error = {"type": "error", "error": {"type": step.error_type, "message": step.text}}
+            self._answer_json(step.status, error, step.headers)
         elif streaming:
             self._stream(step)
         else:
@@ -214,14 +214,20 @@ class _Exchange(BaseHTTPRequestHandler):
         except OSError:
             return  # claude was interrupted or killed, which is what such scripts are for
 
-    def _answer_json(self, status: int, body: dict[str, Any]) -> None:
+    def _answer_json(self, status: int, body: dict[str, Any], headers: Mapping[str, str] | None = None) -> None:
         raw = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(raw)
+
+
+def _stop_reason(step: Step) -> str:
+    return step.stop_reason or ("tool_use" if step.tools else "end_turn")
 
 
 def _whole_message(step: Step) -> dict[str, Any]:
@@ -232,7 +238,7 @@ def _whole_message(step: Step) -> dict[str, Any]:
         {"type": "tool_use", "id": f"toolu_{uuid4().hex[:24]}", "name": name, "input": dict(arguments)}
         for name, arguments in step.tools
     ]
-    return {**message, "content": content, "stop_reason": "tool_use" if step.tools else "end_turn"}
+    return {**message, "content": content, "stop_reason": _stop_reason(step)}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

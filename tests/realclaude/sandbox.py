@@ -7,6 +7,9 @@ from pathlib import Path
 
 FAKE_KEY = "sk-ant-scripted-0000"
 
+SUBSCRIBED = {"CLAUDE_CODE_OAUTH_TOKEN": "sk-ant-oat01-scripted-0000", "ANTHROPIC_API_KEY": ""}
+"""Laid over the rest: a subscription's login in place of a key. Usage limits are a subscription's."""
+
 QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",

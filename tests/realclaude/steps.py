@@ -21,7 +21,8 @@ class Step:
     """One answer of the model.
 
     Shape: `status` 200 streams `text` and then every call in `tools`; another status answers an API error
-    with `text` as its message. `hang` streams the message's start and then nothing until the client leaves.
+    with `text` as its message, and `headers` beside it. `stop_reason` stands in for the one that follows from the
+    step. `hang` streams the message's start and then nothing until the client leaves.
     `after` is waited for before the first byte. Units: so is `delay_s`.
     """
 
@@ -29,6 +30,8 @@ class Step:
     tools: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     status: int = 200
     error_type: str = "api_error"
+    headers: Mapping[str, str] = attrs.field(factory=dict)
+    stop_reason: str | None = None
     hang: bool = False
     delay_s: float = 0.0
     after: Event | None = None
@@ -49,6 +52,16 @@ def use(name: str, /, _text: str = "", **arguments: Any) -> Step:
 def refuse(status: int, message: str = "scripted failure", error_type: str = "api_error") -> Step:
     """The API answers an error status."""
     return Step(status=status, text=message, error_type=error_type)
+
+
+def limit(resets_at: int, claim: str = "five_hour") -> Step:
+    """The API says that a subscription's limit is used up, until that time in Unix seconds.
+
+    claude takes it for one only with an OAuth token, see `sandbox.SUBSCRIBED` (measured, claude 2.1.332).
+    """
+    unified = {"status": "rejected", "reset": str(resets_at), "representative-claim": claim}
+    headers = {f"anthropic-ratelimit-unified-{name}": value for name, value in unified.items()}
+    return Step(status=429, text="limit reached", error_type="rate_limit_error", headers=headers)
 
 
 def overflow() -> Step:

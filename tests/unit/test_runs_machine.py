@@ -391,6 +391,33 @@ class AUsageLimit(MachineCase):
         self.clock.advance(7)
         self.assertEqual(len(self.source.turns), 2)
 
+    def test_one_that_is_refused_again_after_its_reset_waits_longer_each_time_and_not_for_ever(self) -> None:
+        run = self.toward_goal(3)
+        waits = []
+        while not run.over:
+            self.turn.end(self.limited(-50.0))
+            if run.waiting_until is not None:
+                waits.append((run.waiting_until - NOW).total_seconds() - self.clock.seconds())
+                self.clock.advance(waits[-1])
+        self.assertEqual(waits[:4], [7.0, 67.0, 187.0, 427.0])
+        self.assertLessEqual(sum(waits), 6 * 3600.0 + 7.0)
+        self.assertEqual((run.state, run.turn_number), (State.FAILED, 1))
+        assert run.stop_reason is not None
+        self.assertIn("did not wait for that (--limit-wait)", run.stop_reason.message)
+
+    def test_a_turn_that_went_through_makes_the_next_wait_a_first_one(self) -> None:
+        run = self.toward_goal(3)
+        for _ in range(2):
+            self.turn.end(self.limited(-50.0))
+            self.clock.advance(7.0)
+            self.turn.end(turn_end())
+        self.assertEqual((run.turn_number, len(self.source.turns)), (3, 5))
+
+    def test_a_turn_that_was_refused_before_its_init_has_no_session_to_go_on_with(self) -> None:
+        run = self.toward_goal(3)
+        self.turn.end(self.limited(under_way=False))
+        self.assertEqual(run.state, State.FAILED)
+
     def test_somebody_who_says_to_stop_ends_the_wait(self) -> None:
         run = self.toward_goal(3)
         self.turn.end(self.limited())

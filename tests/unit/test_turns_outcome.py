@@ -47,6 +47,7 @@ UPDATED = {"type": "system", "subtype": "task_updated", "task_id": "b1", "patch"
 NOTIFIED = {"type": "system", "subtype": "task_notification", "task_id": "b2", "status": "stopped"}
 NOT_FOUND = "No conversation found with session ID: 7"
 MISS = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [NOT_FOUND]}
+FULL = {**API_ERROR, "result": "API Error: The model has reached its context window limit."}
 INTERRUPTED = {"type": "user", "message": {"content": [{"type": "text", "text": "[Request interrupted by user]"}]}}
 HALF = b'{"type":"result","subtype":"success","is_error":false,"result":"do'
 
@@ -100,6 +101,12 @@ TABLE: list[tuple[str, list[object], dict[str, Any], Outcome, str | None, str]] 
     ("a whole last answer", [INIT, {**GOOD, "stop_reason": "end_turn"}], {}, FINISHED, None, ""),
     ("an answer cut before a whole one", [INIT, OUT_OF_CONTEXT, INIT, GOOD], {}, FINISHED, None, ""),
     ("claude's own bound of turns", [INIT, MAX_TURNS], {"exit_code": 1}, CUT, None, "its own bound of turns: "),
+    ("an answer that was paused", [INIT, {**GOOD, "stop_reason": "pause_turn"}], {}, CUT, None, "not taken up again"),
+    ("a broken off answer, exit 1", [INIT, OUT_OF_CONTEXT], {"exit_code": 1}, FAILED, None, "exit code 1"),
+    ("a broken off answer, then SIGKILL", [INIT, OUT_OF_CONTEXT], {"signal": 9}, KILLED, "SIGKILL", "did not send it"),
+    ("lingered after a broken off answer", [INIT, OUT_OF_CONTEXT], LINGERED, CUT, None, "stayed after its result"),
+    ("lingered after a refusal", [INIT, {**GOOD, "stop_reason": "refusal"}], LINGERED, FAILED, None, "refused: done"),
+    ("an answer that filled the context", [INIT, FULL], {"exit_code": 1}, FAILED, None, "context overflow:"),
     ("a refusal with exit 0", [INIT, {**GOOD, "stop_reason": "refusal"}], {}, FAILED, None, "the model refused: done"),
     ("a refusal as an error", [INIT, REFUSAL], {"exit_code": 1}, FAILED, None, "the model refused: I will not"),
     ("SIGINT from elsewhere", [INIT, INTERRUPTED], {}, KILLED, "SIGINT", "did not send"),
@@ -175,6 +182,17 @@ class BackgroundWork(SynchronousTestCase):
         self.assertEqual(end(INIT, LISTED, UPDATED, GOOD).detail, "")
         self.assertEqual(end(INIT, LISTED, GOOD, UPDATED, INIT, GOOD).detail, "")
 
+    def test_the_names_are_few_and_cut_once_they_are_redacted(self) -> None:
+        tasks = [{"task_id": f"b{n}", "description": "npm test"} for n in range(1, 9)]
+        tasks[0]["description"] = "x" * 97 + "s3cret"
+        stopped = [{**UPDATED, "task_id": task["task_id"]} for task in tasks]
+        ended = end(
+            INIT, {**LISTED, "tasks": tasks}, GOOD, *stopped, redact=lambda text: text.replace("s3cret", "[redacted]")
+        )
+        self.assertNotIn("s3c", ended.detail)
+        self.assertEqual(ended.detail.count("npm test"), 4)
+        self.assertTrue(ended.detail.endswith(" and 3 more"))
+
     def test_what_ended_by_itself_was_not_stopped(self) -> None:
         self.assertEqual(end(INIT, LISTED, GOOD, {**NOTIFIED, "status": "completed"}).detail, "")
 
@@ -199,6 +217,9 @@ class UsageLimits(SynchronousTestCase):
         for resets_at in (-1, "soon", True, 1e30, None):
             rejected: dict[str, object] = {"status": "rejected", "resetsAt": resets_at}
             self.assertIsNone(end(INIT, {**self.LIMIT, "rate_limit_info": rejected}, self.REFUSED).limit, resets_at)
+
+    def test_a_turn_that_failed_by_something_else_after_one_has_none(self) -> None:
+        self.assertIsNone(end(INIT, self.LIMIT, {**API_ERROR, "api_error_status": 500}, exit_code=1).limit)
 
     def test_a_turn_that_finished_all_the_same_has_none(self) -> None:
         self.assertIsNone(end(INIT, self.LIMIT, GOOD).limit)

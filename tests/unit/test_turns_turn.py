@@ -731,6 +731,16 @@ class WaitingForTheApi(TurnTestCase):
         self.child.exit(0)
         self.assertIn("silent for 20 s, its idle_timeout_s, while it waited for its API", self.end().detail)
 
+    def test_an_event_that_comes_with_the_first_retry_is_life(self) -> None:
+        self.spawn(idle_timeout_s=20.0)
+        self.pass_s(15)
+        self.child.out(init() + self.retry(1))
+        self.pass_s(19)
+        self.assertEqual(self.signals(), [])
+        self.child.out(self.retry(2))
+        self.pass_s(2)
+        self.assertEqual(self.signals(), [INT])
+
     def test_the_age_of_the_last_event_is_what_it_is(self) -> None:
         self.child.out(init())
         self.reactor.advance(5)
