@@ -159,6 +159,14 @@ def _stop_kind(record: Record) -> StopKind | None:
     return None if reason is None else StopKind(reason["kind"])
 
 
+def held_up_sentence(record: Record, now: datetime) -> str:
+    """What holds up a run that goes on: a usage limit, or its API; "" where nothing is known to."""
+    until = record.get("waiting_until")
+    if until is not None:
+        return f"A usage limit of the account holds it up: the turn is run again at {until[:16].replace('T', ' ')} UTC."
+    return retry_sentence(record, now)
+
+
 def ending_of(reason: StopReasonRecord) -> Ending:
     """The row of a stop reason, as a record has it."""
     return ENDINGS[StopKind(reason["kind"])]

@@ -20,10 +20,10 @@ from hivesub.wording import (
     check_sentence,
     claims_sentence,
     ending_of,
+    held_up_sentence,
     outcome_sentence,
     quoted,
     report_sentence,
-    retry_sentence,
     stop_sentence,
     title_words,
     turn_phrase,
@@ -301,10 +301,8 @@ def _counts(counts: Mapping[str, int], listed: int) -> str:
 
 def _age(record: Record) -> str:
     age = record["last_event_age_s"]
-    if (until := record.get("waiting_until")) is not None:
-        return f"A usage limit of the account holds it up: the turn is run again at {until[:16].replace('T', ' ')} UTC."
     heard = "" if age is None else f"Last event {int(age)} s ago."
-    return _sentences(heard, retry_sentence(record, datetime.now(UTC)))
+    return _sentences(heard, held_up_sentence(record, datetime.now(UTC)))
 
 
 def _runs(record: Record) -> bool:

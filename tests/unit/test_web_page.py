@@ -86,6 +86,32 @@ class ThePageOfAll(PageCase):
             self.assertIn(words, self.text())
         self.assertIn("<title>1 running · hivesub</title>", page)
 
+    def test_one_that_waits_for_its_api_says_so_in_the_list_and_on_its_page(self) -> None:
+        wait = {"error": "rate_limit", "status": 429, "attempt": 7, "max_attempts": 10, "since": "2031-05-06T07:05:09Z"}
+        self.fleet.records = [a_record(retrying=wait)]
+        for text in (self.text(), self.text("/?name=alpha")):
+            self.assertIn("waits for the API: rate_limit, attempt 7 of 10, for", text)
+
+    def test_one_that_waits_for_a_usage_limit_says_until_when(self) -> None:
+        self.fleet.records = [
+            a_record(state="waiting", last_event_age_s=None, pid=None, waiting_until="2031-05-06T09:30:12.000Z")
+        ]
+        self.assertIn('<span class="pill waiting">waiting</span>', self.page())
+        for text in (self.text(), self.text("/?name=alpha")):
+            self.assertIn("the turn is run again at 2031-05-06 09:30 UTC", text)
+            self.assertNotIn("starting", text)
+            self.assertIn("1 waiting", text)
+
+    def test_one_that_claude_cut_off_says_why(self) -> None:
+        last = {
+            "outcome": "cut", "signal": None, "exit_code": 0, "detail": "its last answer was paused",
+            "ended_at": "2031-05-06T07:09:09.000Z",
+        }  # fmt: skip
+        reason = {"kind": "cut", "message": "its last answer was paused"}
+        self.fleet.records = [a_record(state="idle", last_turn=last, stop_reason=reason, last_event_age_s=None)]
+        self.assertIn("was cut off by claude, not finished: its last answer was paused", self.text())
+        self.assertIn("was cut off by claude, not finished: its last answer was paused", self.text("/?name=alpha"))
+
     def test_one_that_wrote_nothing_for_long_is_marked_so(self) -> None:
         self.fleet.records = [a_record("q", last_event_age_s=61.0), a_record("s", last_event_age_s=301.0)]
         self.assertIn('class="age quiet" data-age="61">1 min 1 s ago', self.page())

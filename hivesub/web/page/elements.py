@@ -18,10 +18,18 @@ from twisted.web.template import Element, Tag, XMLString, renderer, tags
 
 from hivesub.endings import CHECKS, GOING_ON, UNVERIFIED
 from hivesub.readable import NOT_KNOWN, clean, clock, cut, dollars, liveliness, size, span, whole
-from hivesub.records import CheckOutcome, StopKind
+from hivesub.records import CheckOutcome, Outcome, StopKind
 from hivesub.shapes import OperatorList, OperatorRecord, StepRecord
 from hivesub.web.page.draw import activity, activity_words, timeline
-from hivesub.wording import check_sentence, claims_sentence, outcome_sentence, stop_sentence, title_words, turn_phrase
+from hivesub.wording import (
+    check_sentence,
+    claims_sentence,
+    held_up_sentence,
+    outcome_sentence,
+    stop_sentence,
+    title_words,
+    turn_phrase,
+)
 
 Pause = Callable[[], Deferred[str]]
 
@@ -56,8 +64,8 @@ def _turn(record: OperatorRecord) -> Tag:
 def _age(record: OperatorRecord) -> Tag:
     age = record["last_event_age_s"]
     if age is None:
-        words = "starting" if record["state"] in GOING_ON else f"ended {clock(record['ended_at'])}"
-        return tags.span(words)
+        going_on = "waiting" if record.get("waiting_until") else "starting"
+        return tags.span(going_on if record["state"] in GOING_ON else f"ended {clock(record['ended_at'])}")
     # The script makes it tick.
     return tags.span(f"{span(age)} ago", class_=f"age {liveliness(age)}".strip(), **{"data-age": f"{age:g}"})
 
@@ -71,26 +79,29 @@ def _todo(record: OperatorRecord) -> str:
     return NOT_KNOWN if record["todo"] == "none" else str(record["todo"])
 
 
-def _why(record: OperatorRecord) -> str:
+def _why(record: OperatorRecord, now: datetime) -> str:
     if record["state"] in GOING_ON:
-        return cut(claims_sentence(record))
+        return " ".join(filter(None, (held_up_sentence(record, now), cut(claims_sentence(record)))))
     words = title_words(record)
     reason, last = record["stop_reason"], record["last_turn"]
     if reason and reason["kind"] == StopKind.NEED_HELP and record["signals"]:
         return f"{words}: “{cut(record['signals'][-1]['message'])}”"
     detail = (last and last["detail"]) or (reason and reason["message"])
-    return f"{words}: {cut(detail)}" if record["state"] in {"failed", "killed"} and detail else words
+    told = record["state"] in {"failed", "killed"} or (last is not None and last["outcome"] == Outcome.CUT)
+    return f"{words}: {cut(detail)}" if told and detail else words
 
 
 class Overview(Element):
     """All subagents as a table.
 
+    :param now: the wall clock's time.
     :param pause: gives a Deferred that fires with "" after the reactor had its turn.
     """
 
-    def __init__(self, records: list[OperatorRecord], pause: Pause) -> None:
+    def __init__(self, records: list[OperatorRecord], now: datetime, pause: Pause) -> None:
         super().__init__(_loader("overview"))
         self._records = records
+        self._now = now
         self._pause = pause
 
     @renderer
@@ -114,7 +125,7 @@ class Overview(Element):
                 turn=_turn(record),
                 age=_age(record),
                 strip=_strip(record, ROW_SLOTS),
-                why=_why(record),
+                why=_why(record, self._now),
                 cost=dollars(record["usage"]["cost_usd"]),
                 todo=_todo(record),
             )
@@ -158,7 +169,8 @@ class Subagent(Element):
     @renderer
     def standing(self, request: IRequest, tag: Tag) -> Tag:
         running = self._record["state"] in GOING_ON
-        sentences = [] if running else [outcome_sentence(self._record), stop_sentence(self._record)]
+        held_up = held_up_sentence(self._record, self._now)
+        sentences = [held_up] if running else [outcome_sentence(self._record), stop_sentence(self._record)]
         return tag(" ".join(each for each in (*sentences, claims_sentence(self._record)) if each))
 
     @renderer
@@ -194,7 +206,8 @@ class Subagent(Element):
             outcome = turn["outcome"]
             signal = f" {turn['signal']}" if turn["signal"] else ""
             yield tag.clone().fillSlots(
-                id=f"{turn['run']}-{turn['number']}",
+                # A turn that a usage limit refused is there, and again once it was run again.
+                id=f"{turn['run']}-{turn['number']}-{turn['started_at']}",
                 label=f"{turn['number']}" if self._history["run"] == 1 else f"{turn['number']} of run {turn['run']}",
                 outcome=[tags.span(f"{outcome}{signal}", class_=f"pill {outcome}"), _tick(turn["check"])],
                 started=clock(turn["started_at"]),
@@ -306,11 +319,11 @@ class Shell(Element):
         return self._body
 
 
-def overview_page(listed: OperatorList, pause: Pause) -> Element:
+def overview_page(listed: OperatorList, now: datetime, pause: Pause) -> Element:
     """The page of all, of what `IOperatorView.overlook` gives; see `Overview`."""
     listed = clean(listed)
     running = listed["counts"]["running"]
-    return Shell(f"{running} running", listed["counts"], Overview(listed["subagents"], pause))
+    return Shell(f"{running} running", listed["counts"], Overview(listed["subagents"], now, pause))
 
 
 def subagent_page(

@@ -126,7 +126,7 @@ class Page(_ReadOnly):
         listed = self._view.all()
         asked = request.args.get(b"name")
         if asked is None:
-            return overview_page(listed, self._pause)
+            return overview_page(listed, self._now(), self._pause)
         name = asked[0].decode("utf-8", "replace")
         steps = await self._view.steps(name, 0)
         record = self._view.one(name)
