@@ -34,7 +34,7 @@ _TASKS_LIMIT = 100
 # text a quote inside a string is escaped, so a quoted word can only be a whole key or value.
 _NOTE = b"interrupted by user"
 _MARKS = (b'"result"', b'"system"', b'"rate_limit_event"', _NOTE)
-_MARKS_ONCE_INTERRUPTED = (*_MARKS, b'"assistant"')
+_MARKS_AND_ANSWERS = (*_MARKS, b'"assistant"')
 
 # Most lines begin so (measured, claude 2.1.332) and can hold no more than the note. To see that they all do takes a
 # third of the time of the search; a line that begins otherwise, with whatever key, is searched.
@@ -119,10 +119,11 @@ class Stream:
         """Whether a line between `start` and the newline at `end` may hold a fact."""
         if self.retrying is not None:
             return True
-        if not self.user_interrupted and data.startswith(_TALK, start, end):
+        answers_count = self.user_interrupted or bool(self._stopped)
+        if not answers_count and data.startswith(_TALK, start, end):
             if one_line or _all_talk(data, start, end):
                 return data.find(_NOTE, start, end) >= 0
-        for mark in _MARKS_ONCE_INTERRUPTED if self.user_interrupted else _MARKS:
+        for mark in _MARKS_AND_ANSWERS if answers_count else _MARKS:
             if data.find(mark, start, end) >= 0:
                 return True
         return False
@@ -144,6 +145,8 @@ class Stream:
                 self.user_interrupted = self.user_interrupted or is_interruption(event)
             case "assistant":
                 self.user_interrupted = False
+                if not event.get("parent_tool_use_id"):
+                    self._stopped = {}  # it was told of them
 
     def _system(self, event: dict[str, Any]) -> None:
         match event.get("subtype"):
@@ -161,7 +164,7 @@ class Stream:
                     self._tasks = dict([*self._tasks.items(), *known.items()][-_TASKS_LIMIT:])
             case "task_updated" | "task_notification":
                 stopped = stopped_task(event)
-                if stopped is not None and self.answered and len(self._stopped) < _TASKS_LIMIT:
+                if stopped is not None and len(self._stopped) < _TASKS_LIMIT:
                     key, name = stopped
                     self._stopped[key] = name or self._stopped.get(key) or self._tasks.get(key, "")
             case "api_retry":

@@ -47,6 +47,7 @@ UPDATED = {"type": "system", "subtype": "task_updated", "task_id": "b1", "patch"
 NOTIFIED = {"type": "system", "subtype": "task_notification", "task_id": "b2", "status": "stopped"}
 NOT_FOUND = "No conversation found with session ID: 7"
 MISS = {"type": "result", "subtype": "error_during_execution", "is_error": True, "errors": [NOT_FOUND]}
+ANSWER = {"type": "assistant", "message": {"content": [{"type": "text", "text": "on it"}]}}
 FULL = {**API_ERROR, "result": "API Error: The model has reached its context window limit."}
 INTERRUPTED = {"type": "user", "message": {"content": [{"type": "text", "text": "[Request interrupted by user]"}]}}
 HALF = b'{"type":"result","subtype":"success","is_error":false,"result":"do'
@@ -179,7 +180,7 @@ class BackgroundWork(SynchronousTestCase):
         )
 
     def test_what_was_stopped_before_the_last_answer_was_claudes_own_business(self) -> None:
-        self.assertEqual(end(INIT, LISTED, UPDATED, GOOD).detail, "")
+        self.assertEqual(end(INIT, LISTED, UPDATED, ANSWER, GOOD).detail, "")
         self.assertEqual(end(INIT, LISTED, GOOD, UPDATED, INIT, GOOD).detail, "")
 
     def test_the_names_are_few_and_cut_once_they_are_redacted(self) -> None:
@@ -192,6 +193,12 @@ class BackgroundWork(SynchronousTestCase):
         self.assertNotIn("s3c", ended.detail)
         self.assertEqual(ended.detail.count("npm test"), 4)
         self.assertTrue(ended.detail.endswith(" and 3 more"))
+
+    def test_what_was_stopped_before_a_result_that_came_late_is_named(self) -> None:
+        # Claude holds its result back while it waits, in vain, for a subagent of its own (measured, 2.1.332).
+        theirs = {**ANSWER, "parent_tool_use_id": "toolu_1"}
+        for events in ((UPDATED,), (UPDATED, theirs), (UPDATED, {**LISTED, "tasks": []})):
+            self.assertIn("which is not done: npm test", end(INIT, LISTED, ANSWER, *events, GOOD).detail)
 
     def test_what_ended_by_itself_was_not_stopped(self) -> None:
         self.assertEqual(end(INIT, LISTED, GOOD, {**NOTIFIED, "status": "completed"}).detail, "")
