@@ -18,6 +18,7 @@ VALUED = {
     "--fallback-model": "<model>",
     "--input-format": "<format>",
     "--max-budget-usd": "<amount>",
+    "--max-turns": "<turns>",
     "--mcp-config": "<configs...>",
     "--model": "<model>",
     "--name": "<name>",

@@ -102,13 +102,14 @@ def result(
     cost_usd: float,
     tokens: tuple[int, int],
     terminal_reason: str | None,
+    stop_reason: str | None,
+    api_status: int | None,
     index: int,
 ) -> Event:
     """The last event of a turn, or of one wake of it. `"type": "result"` stands deep inside, as in claude's."""
-    failed_api = terminal_reason in ("api_error", "prompt_too_long")
     event: Event = {
         "duration_api_ms": 32,
-        "stop_reason": "stop_sequence" if failed_api else None if is_error else "end_turn",
+        "stop_reason": stop_reason,
         "session_id": session_id,
         "total_cost_usd": total_cost_usd,
         "usage": usage(*tokens),
@@ -123,7 +124,7 @@ def result(
     if errors is not None:
         event["errors"] = errors
     if words is not None:
-        event["api_error_status"] = 500 if terminal_reason == "api_error" else 400 if failed_api else None
+        event["api_error_status"] = api_status
         event["result"] = words
     event["type"] = "result"
     event["duration_ms"] = 184
@@ -133,6 +134,15 @@ def result(
     spent = {"inputTokens": tokens[0], "outputTokens": tokens[1], "costUSD": cost_usd}
     event["model_usage_since_last_result"] = {MODEL: spent} if cost_usd else {}
     return event
+
+
+def limit(session_id: str, status: str, resets_at: int | None = None, kind: str | None = None) -> Event:
+    """What is known of a subscription's usage limit: `allowed`, or `rejected` with its reset in Unix seconds."""
+    info: Event = {"status": status}
+    if resets_at is not None:
+        info |= {"resetsAt": resets_at, "rateLimitType": kind}
+    info["isUsingOverage"] = False
+    return {"type": "rate_limit_event", "rate_limit_info": info, "uuid": fresh_uuid(), "session_id": session_id}
 
 
 def miss(session_id: str, message: str) -> Event:

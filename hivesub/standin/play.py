@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ANSWER_COST_USD = 0.00014
 ANSWER_TOKENS = (10, 5)
+BUDGET_EXHAUSTED = "budget_exhausted"
 STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 
@@ -120,12 +121,17 @@ class Play:
         is_error: bool = False,
         errors: list[str] | None = None,
         terminal_reason: str | None = "completed",
+        stop_reason: str | None = "",
+        api_status: int | None = None,
     ) -> None:
-        """Write a `result` event, charge for the answer and settle the exit code that goes with it."""
+        """Write a `result` event, charge for the answer and settle the exit code that goes with it.
+
+        `stop_reason` "" stands for the one that goes with the rest.
+        """
         self.spent_usd += self.cost_usd
         budget_usd = self.arguments.budget_usd
         if not is_error and budget_usd is not None and self.spent_usd >= budget_usd:
-            subtype, is_error, terminal_reason = "error_max_budget_usd", True, "budget_exhausted"
+            subtype, is_error, terminal_reason = "error_max_budget_usd", True, BUDGET_EXHAUSTED
             errors = [f"Reached maximum budget (${self.arguments.value('--max-budget-usd')})"]
         spoken = words if words is not None else self.answer
         event = events.result(
@@ -139,6 +145,8 @@ class Play:
             cost_usd=self.cost_usd,
             tokens=self.tokens,
             terminal_reason=terminal_reason,
+            stop_reason=stop_reason if stop_reason != "" else _stop_reason(is_error, terminal_reason),
+            api_status=api_status,
             index=self.results,
         )
         self.results += 1
@@ -196,6 +204,12 @@ class Play:
 
 if TYPE_CHECKING:
     Verb = Callable[[Play, str], None]
+
+
+def _stop_reason(is_error: bool, terminal_reason: str | None) -> str | None:
+    if terminal_reason in ("api_error", "prompt_too_long"):
+        return "stop_sequence"
+    return "end_turn" if not is_error or terminal_reason == BUDGET_EXHAUSTED else None
 
 
 def tool_result(call_id: str, words: str, *, is_error: bool = False) -> dict[str, Any]:

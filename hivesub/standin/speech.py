@@ -6,9 +6,10 @@ Each verb is a function named as it; its docstring's first word list is how the 
 from __future__ import annotations
 
 import json
+import time
 
 from hivesub.standin import events
-from hivesub.standin.play import Ended, Play
+from hivesub.standin.play import BUDGET_EXHAUSTED, Ended, Play
 from hivesub.standin.sessions import fresh_uuid
 
 TYPE_CHECKING = False
@@ -36,7 +37,7 @@ def text(play: Play, rest: str) -> None:
 
 
 def result(play: Play, rest: str) -> None:
-    """`result [subtype=S] [is_error=true] [terminal_reason=R] [cost=USD] [WORDS]`: the turn's result.
+    """`result [subtype=S] [is_error=true] [terminal_reason=R] [stop_reason=R] [cost=USD] [WORDS]`: the turn's result.
 
     With `is_error` and another subtype than success the words are its `errors`.
     """
@@ -51,6 +52,7 @@ def result(play: Play, rest: str) -> None:
         is_error=is_error,
         errors=[words] if is_error and subtype != "success" else None,
         terminal_reason=given.get("terminal_reason", "api_error" if is_error else "completed"),
+        stop_reason=given.get("stop_reason", ""),
     )
 
 
@@ -71,18 +73,48 @@ def tokens(play: Play, rest: str) -> None:
 
 
 def api_retry(play: Play, rest: str) -> None:
-    """`api-retry N`: N lines of an API that fails, without the waits between them."""
-    for attempt in range(1, int(rest or 1) + 1):
-        fields = {"attempt": attempt, "max_retries": 10, "retry_delay_ms": 500 * 2**attempt, "error_status": 529}
-        play.emit(events.system("api_retry", play.session.id, **fields, error="overloaded"))
+    """`api-retry [status=N] [error=E] [every=SECONDS] N`: N lines of an API that fails, without the waits between them
+    unless told so.
+    """
+    given, count = options(rest)
+    status, error = int(given.get("status", 529)), given.get("error", "overloaded")
+    for attempt in range(1, int(count or 1) + 1):
+        if attempt > 1 and "every" in given:
+            play.wait(float(given["every"]))
+        fields = {"attempt": attempt, "max_retries": 10, "retry_delay_ms": 500 * 2**attempt, "error_status": status}
+        play.emit(events.system("api_retry", play.session.id, **fields, error=error))
 
 
 def api_error(play: Play, rest: str) -> None:
-    """`api-error [WORDS]`: the API failed for good; exit 1."""
-    words = rest or "API Error: 500 scripted failure"
+    """`api-error [status=N] [WORDS]`: the API failed for good; exit 1. Status 0: there was none."""
+    given, words = options(rest)
+    _failed(play, words or "API Error: 500 scripted failure", status=int(given.get("status", 500)) or None)
+
+
+def limit(play: Play, rest: str) -> None:
+    """`limit SECONDS [KIND]`: a usage limit that resets so many seconds from now refuses the request; exit 1."""
+    seconds, _, kind = rest.partition(" ")
+    resets_at = int(time.time() + float(seconds or 0))
+    play.emit(events.limit(play.session.id, "rejected", resets_at, kind or "five_hour"))
+    clock = time.strftime("%I:%M%p", time.gmtime(resets_at)).lstrip("0").lower()
+    _failed(play, f"You've hit your 5-hour limit · resets {clock} (UTC)", status=429)
+
+
+def refuse(play: Play, rest: str) -> None:
+    """`refuse [WORDS]`: the model refuses, a second time too; exit 1."""
+    words = rest or "API Error: the safeguards flagged this message."
+    for _ in range(2):
+        play.emit(events.assistant(play.session.id, events.text("no")))
+    play.calls += 1
+    _failed(play, words, stop_reason="refusal", cost_usd=play.cost_usd)
+
+
+def _failed(
+    play: Play, words: str, *, status: int | None = None, stop_reason: str | None = "", cost_usd: float = 0.0
+) -> None:
     text(play, words)
-    play.cost_usd = 0.0
-    play.result(words, is_error=True, terminal_reason="api_error")
+    play.cost_usd = cost_usd
+    play.result(words, is_error=True, terminal_reason="api_error", stop_reason=stop_reason, api_status=status)
     raise Ended(1)
 
 
@@ -91,7 +123,7 @@ def overflow(play: Play, rest: str) -> None:
     words = "Prompt is too long · the request is ~210000 tokens (limit 200000)"
     text(play, words)
     play.cost_usd = 0.0
-    play.result(words, is_error=True, terminal_reason="prompt_too_long")
+    play.result(words, is_error=True, terminal_reason="prompt_too_long", api_status=400)
     raise Ended(1)
 
 
@@ -102,7 +134,7 @@ def budget(play: Play, rest: str) -> None:
         subtype="error_max_budget_usd",
         is_error=True,
         errors=[f"Reached maximum budget (${reached})"],
-        terminal_reason="budget_exhausted",
+        terminal_reason=BUDGET_EXHAUSTED,
     )
     raise Ended(1)
 
@@ -141,11 +173,12 @@ def begin_task(play: Play, rest: str = "") -> None:
 
 
 def end_task(play: Play, rest: str = "") -> None:
-    """`end-task`: the background task is done."""
+    """`end-task [stopped]`: the background task is done, or claude has stopped it."""
     ended: dict[str, Any] = {"task_id": play.session.task}
+    done, told = ("killed", "stopped") if rest == "stopped" else ("completed", "completed")
     play.session.task = None
-    play.emit(events.system("task_updated", play.session.id, **ended, patch={"status": "completed"}))
-    play.emit(events.system("task_notification", play.session.id, **ended, status="completed", summary="scripted"))
+    play.emit(events.system("task_updated", play.session.id, **ended, patch={"status": done}))
+    play.emit(events.system("task_notification", play.session.id, **ended, status=told, summary="scripted"))
     play.emit(events.system("background_tasks_changed", play.session.id, tasks=[]))
 
 
@@ -199,7 +232,8 @@ def fill(play: Play, rest: str) -> None:
 VERBS = {
     deed.__name__: deed
     for deed in (
-        text, result, no_result, cost, tokens, api_retry, api_error, overflow, budget, interrupted, background,
+        text, result, no_result, cost, tokens, api_retry, api_error, limit, refuse, overflow, budget, interrupted,
+        background,
         begin_task, end_task, event, line, flood, stdout, stderr, fill,
     )
 }  # fmt: skip

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import attrs
 
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.sandbox import claude_environment
-from tests.realclaude.steps import Step, hang, overflow, refuse, say, use
+from tests.realclaude.steps import Step, broken_off, hang, limit, overflow, refuse, say, use
 
 WAIT_S = 60.0
 ANSWER_USD = 0.00014
@@ -79,6 +80,52 @@ def fails() -> Act:
 def overflows() -> Act:
     """The conversation does not fit the context from its first request on."""
     return Act(("overflow",), (overflow(),) * 4)
+
+
+def lacks_its_key() -> Act:
+    """The API takes the key for none."""
+    words = "Failed to authenticate. API Error: 401 invalid x-api-key"
+    return Act(
+        ("api-retry status=401 error=authentication_failed 1", f"api-error status=401 {words}"),
+        (refuse(401, "invalid x-api-key", "authentication_error"),) * 12,
+    )
+
+
+def hits_its_limit(resets_at: int) -> Act:
+    """The subscription's five hours are used up; the limit resets at that time in Unix seconds."""
+    return Act((f"limit {max(0, resets_at - int(time.time()))}",), (limit(resets_at),) * 4)
+
+
+def refuses() -> Act:
+    """The model refuses, and once more when claude asks it again."""
+    return Act(("refuse",), (broken_off("refusal", "no"),) * 4)
+
+
+def runs_out_of_tokens() -> Act:
+    """Each answer is cut at the most tokens that it may have."""
+    words = "API Error: Claude's response exceeded the 128000 output token maximum."
+    return Act((f"api-error status=0 {words}",), (broken_off("max_tokens"),) * 8)
+
+
+def pauses() -> Act:
+    """The answer is paused, and not taken up again."""
+    return Act(("text half of it", "result stop_reason=pause_turn"), (broken_off("pause_turn"),))
+
+
+def uses_up_its_turns() -> Act:
+    """The model calls a tool in each answer, for two answers."""
+    words = "Reached maximum number of turns (2)"
+    bent = "subtype=error_max_turns is_error=true terminal_reason=max_turns stop_reason=tool_use"
+    return Act((f"result {bent} {words}",), (use("Read", file_path="/etc/hostname"),) * 3)
+
+
+def leaves_background_work_to_be_stopped(marker: str) -> Act:
+    """The model starts a subagent of claude's own in the background and answers; claude stops that and exits.
+
+    `marker` is what the subagent's prompt holds; its script has to hang.
+    """
+    start = use("Task", description="scripted", prompt=marker, subagent_type="general-purpose", run_in_background=True)
+    return Act(("begin-task", "text started it", "end-task stopped", "result started it"), (start, say("started it")))
 
 
 def spends(usd: float) -> Act:
@@ -148,7 +195,7 @@ class Claude:
     def environment(self, extra: Mapping[str, str]) -> dict[str, str]:
         """The child's whole environment."""
         url = self.model.url if self.model else "http://127.0.0.1:9"
-        return {**claude_environment(self.home, url), "CLAUDE_CODE_MAX_RETRIES": "1", **extra}
+        return claude_environment(self.home, url, **{"CLAUDE_CODE_MAX_RETRIES": "1", **extra})
 
     def prompt(self, act: Act | None, words: str) -> str:
         """The text that makes this claude play `act`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,15 +14,24 @@ from tests.contract.claudes import (
     ANSWER_USD,
     Claude,
     fails,
+    hits_its_limit,
     is_good_result,
+    lacks_its_key,
+    leaves_background_work_to_be_stopped,
     overflows,
+    pauses,
+    refuses,
+    runs_out_of_tokens,
     says,
     signals,
     spends,
     stays_in_background,
+    uses_up_its_turns,
     waits_in_background,
 )
 from tests.contract.signal_server import SignalServer
+from tests.realclaude.sandbox import SUBSCRIBED
+from tests.realclaude.steps import hang
 
 
 def test_a_good_turn_is_a_title_an_init_an_answer_and_a_result(claude: Claude) -> None:
@@ -123,6 +133,88 @@ def test_a_context_overflow_is_named_by_its_terminal_reason(claude: Claude) -> N
     assert ran.result["result"].startswith("Prompt is too long")
 
 
+def test_a_wrong_key_is_tried_again_and_each_wait_says_why(claude: Claude) -> None:
+    ran = claude.run(lacks_its_key())
+    assert ran.code == 1
+    assert ran.shapes == ["init", "api_retry", "assistant", "result"]
+    retry = ran.all("system", "api_retry")[0]
+    assert (retry["attempt"], retry["error_status"], retry["error"]) == (1, 401, "authentication_failed")
+    assert (ran.result["is_error"], ran.result["api_error_status"]) == (True, 401)
+
+
+def test_a_usage_limit_is_told_with_its_reset_and_not_tried_again(claude: Claude) -> None:
+    resets_at = int(time.time()) + 3600
+    ran = claude.run(hits_its_limit(resets_at), env=SUBSCRIBED)
+    assert ran.code == 1
+    assert ran.shapes == ["init", "rate_limit_event", "assistant", "result"]
+    told = ran.all("rate_limit_event")[0]["rate_limit_info"]
+    assert (told["status"], told["resetsAt"], told["rateLimitType"]) == ("rejected", resets_at, "five_hour")
+    assert (ran.result["is_error"], ran.result["api_error_status"]) == (True, 429)
+    assert ran.result["terminal_reason"] == "api_error"
+    assert ran.result["result"].startswith("You've hit your 5-hour limit · resets ")
+
+
+def test_a_session_that_a_limit_refused_goes_on_after_it(claude: Claude) -> None:
+    session_id = str(uuid4())
+    limited = claude.run(hits_its_limit(int(time.time()) + 1), f"--session-id={session_id}", env=SUBSCRIBED)
+    again = claude.run(says("hello"), f"--resume={session_id}", env=SUBSCRIBED)
+    assert (limited.code, again.code) == (1, 0)
+    assert (again.init["session_id"], again.result["result"]) == (session_id, "hello")
+
+
+def test_a_refusal_is_an_error_whose_stop_reason_says_so(claude: Claude) -> None:
+    ran = claude.run(refuses())
+    assert ran.code == 1
+    assert (ran.result["is_error"], ran.result["stop_reason"]) == (True, "refusal")
+    assert ran.result["api_error_status"] is None
+    assert "safeguards flagged this message" in ran.result["result"]
+
+
+def test_answers_that_run_out_of_tokens_end_as_an_api_error(claude: Claude) -> None:
+    ran = claude.run(runs_out_of_tokens())
+    assert ran.code == 1
+    assert (ran.result["is_error"], ran.result["terminal_reason"]) == (True, "api_error")
+    assert ran.result["api_error_status"] is None
+    assert "response exceeded the 128000 output token maximum" in ran.result["result"]
+
+
+def test_an_answer_that_was_paused_ends_with_exit_0_and_says_so_in_its_stop_reason_alone(claude: Claude) -> None:
+    ran = claude.run(pauses())
+    assert ran.code == 0
+    assert (ran.result["is_error"], ran.result["subtype"]) == (False, "success")
+    assert (ran.result["stop_reason"], ran.result["terminal_reason"]) == ("pause_turn", "completed")
+
+
+def test_claude_s_own_bound_of_turns_is_an_error_of_its_own_kind(claude: Claude) -> None:
+    ran = claude.run(uses_up_its_turns(), "--max-turns=2")
+    assert ran.code == 1
+    assert (ran.result["subtype"], ran.result["is_error"]) == ("error_max_turns", True)
+    assert (ran.result["terminal_reason"], ran.result["stop_reason"]) == ("max_turns", "tool_use")
+    assert ran.result["errors"] == ["Reached maximum number of turns (2)"]
+
+
+def test_background_work_that_claude_stops_at_its_exit_is_said_to_be_before_the_result(claude: Claude) -> None:
+    marker = f"[child {uuid4().hex}]"
+    if claude.model is not None:
+        claude.model.script(marker, hang("working"), hang("working"))
+    ran = claude.run(
+        leaves_background_work_to_be_stopped(marker),
+        tools="--tools=Read,Task",
+        env={"CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS": "1500"},
+    )
+    assert ran.code == 0
+    assert is_good_result(ran.result)
+    shapes = ran.shapes[: ran.shapes.index("result") + 1]
+    assert shapes[-4:] == ["task_updated", "task_notification", "background_tasks_changed", "result"]
+    # A word of the stopped one may come after the result; it says whose it is.
+    assert all(event["parent_tool_use_id"] for event in ran.events[len(shapes) :])
+    task = ran.all("system", "background_tasks_changed")[0]["tasks"][0]
+    updated, notified = ran.all("system", "task_updated")[-1], ran.all("system", "task_notification")[-1]
+    assert task["description"] == "scripted"
+    assert (updated["task_id"], updated["patch"]["status"]) == (task["task_id"], "killed")
+    assert (notified["task_id"], notified["status"]) == (task["task_id"], "stopped")
+
+
 def test_the_budget_counts_what_this_process_spends_and_not_its_session(claude: Claude) -> None:
     session_id = str(uuid4())
     dear = claude.run(spends(0.2), f"--session-id={session_id}")
@@ -134,6 +226,7 @@ def test_the_budget_counts_what_this_process_spends_and_not_its_session(claude: 
     assert over.code == 1
     assert (over.result["subtype"], over.result["is_error"]) == ("error_max_budget_usd", True)
     assert over.result["terminal_reason"] == "budget_exhausted"
+    assert over.result["stop_reason"] == "end_turn"
     assert over.result["errors"] == ["Reached maximum budget ($0.1)"]
     assert "result" not in over.result
     assert over.result["total_cost_usd"] > 0.35

@@ -22,10 +22,11 @@ QUIET = {
 def claude_environment(home: Path, model_url: str, **extra: str) -> dict[str, str]:
     """The whole environment of a sandboxed claude, named variable by variable.
 
-    `home` is made when it is missing. `IS_SANDBOX` lets it run as root; `extra` is laid over the rest.
+    `home` is made when it is missing. `IS_SANDBOX` lets it run as root; `extra` is laid over the rest, and what is
+    empty there is left out.
     """
     home.mkdir(parents=True, exist_ok=True)
-    return {
+    variables = {
         "HOME": str(home),
         "PATH": os.environ.get("PATH", os.defpath),
         "LANG": "C.UTF-8",
@@ -36,3 +37,4 @@ def claude_environment(home: Path, model_url: str, **extra: str) -> dict[str, st
         **QUIET,
         **extra,
     }
+    return {name: value for name, value in variables.items() if value}

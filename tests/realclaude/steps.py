@@ -64,6 +64,11 @@ def limit(resets_at: int, claim: str = "five_hour") -> Step:
     return Step(status=429, text="limit reached", error_type="rate_limit_error", headers=headers)
 
 
+def broken_off(stop_reason: str, text: str = "half of it") -> Step:
+    """An answer that ends for another reason than that it is done."""
+    return Step(text=text, stop_reason=stop_reason)
+
+
 def overflow() -> Step:
     """The API says that the conversation no longer fits the context."""
     return refuse(400, OVERFLOW_MESSAGE, "invalid_request_error")
