@@ -94,7 +94,7 @@ class Agent:
         deadline = self._reactor.seconds() + within_s
         while self._reactor.seconds() < deadline:
             record = await self.record(name, wait_s=min(50.0, max(1.0, deadline - self._reactor.seconds())))
-            if record["state"] != "running":
+            if record["stop_reason"] is not None:
                 return record
         raise AssertionError(f"{name} still runs after {within_s} s")
 
