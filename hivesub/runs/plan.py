@@ -139,6 +139,7 @@ def plan_continue(
         resume=resume,
         session_cost=earlier.session_cost if earlier is not None and resume == remembered else None,
         cut_off_before=earlier.cut_off if earlier is not None else None,
+        cost_restarts=earlier is not None and resume == remembered and earlier.cost_restarts,
         started_at=now,
         settings_seen=earlier.settings_seen if same and earlier is not None else None,
         history=earlier.history.continued() if earlier is not None and resume == remembered else History(),

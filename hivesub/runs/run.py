@@ -59,6 +59,7 @@ class Run:
     `settings_seen`: what the settings of claude were at the session's first turn, None before.
     `mark`: what the marks of all its turns begin with, None before the first.
     `session_cost`: US dollars that the session is known to have cost by now, None when that is not known.
+    `cost_restarts`: its claude is known to count from 0 in each process.
     `report_within`: the directory that the report must lie in, where a subagent named the path.
     `error`: why a process could not be started.
     `waiting_until`: when a turn that a usage limit refused is run again, None while none waits for that.
@@ -91,6 +92,7 @@ class Run:
     resume: str | None = None
     session_cost: float | None = 0.0
     cut_off_before: str | None = None
+    cost_restarts: bool = False
     started_at: datetime
 
     ended_at: datetime | None = None
@@ -207,9 +209,9 @@ class Run:
         if turn.control is not Control.UNKNOWN:
             self.control = turn.control
         self.read_init(end.init)
-        if end.usage is not None and end.under_way:
+        if end.under_way:
             # The result of a resume that found nothing says a cost of 0, which would undo what is known.
-            self._count(end.usage)
+            self._count(end.usage or TurnUsage())
         cost = self.usage.cost_usd
         self.history.turn_ended(self.turn_number, turn, end, None if cost is None else cost - cost_before)
 
@@ -235,17 +237,18 @@ class Run:
         """Add a turn's usage. Claude's cost is its session's, so a turn's is the difference that it made.
 
         What claude used since its last result is that difference, where it says so. Where it does not, it is computed
-        from the totals, which can also go down: a claude that was killed never kept what it had cost (measured,
-        2.1.332). Where that cannot be done either, the run's cost stays unknown, and the budget counts the differences
-        that are known.
+        from the totals. Where that cannot be done either, as of a turn that was killed before its result, the run's
+        cost is unknown from then on, and the budget counts the differences that are known.
         """
         total, cost = used.total_cost_usd, used.since_usd
-        if cost is None and total is not None and self.session_cost is not None:
-            # A total below the last one is that of a counter that began anew (reported of releases around 2.1.221).
-            cost = total - self.session_cost if total >= self.session_cost else total
-        if total is not None:
-            self.session_cost = total
-            self.cost_unknown = self.cost_unknown or cost is None
+        if total is not None and cost is None and self.session_cost is not None:
+            # Releases without that difference begin at 0 in each process (measured, 2.1.83): a total that has not
+            # grown although the model answered is such a one's, and so is all that comes after it in the session.
+            answered_for_nothing = total == self.session_cost > 0 and used.output_tokens > 0
+            self.cost_restarts |= total < self.session_cost or answered_for_nothing
+            cost = total if self.cost_restarts else total - self.session_cost
+        self.session_cost = self.session_cost if total is None else total
+        self.cost_unknown = self.cost_unknown or cost is None
         self.spent_usd += cost or 0.0
         so_far = self.usage
         self.usage = Usage(

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from hivesub.endings import GOING_ON
-from hivesub.records import CheckOutcome, Control, State, StopKind, TodoState
+from hivesub.records import CheckOutcome, Control, Outcome, State, StopKind, TodoState
 from hivesub.shapes import Record, RunAnswer, SignalRecord, StatusAnswer
 from hivesub.wording import (
     CONTROL_FAILED,
@@ -255,7 +255,9 @@ def _cost(record: Record) -> str:
     usage = record["usage"]
     if usage["cost_usd"] is not None:
         return f"Cost {usage['cost_usd']:.4f} US dollars."
-    return "What it cost is not known." if usage["claude_turns"] else ""
+    last = record["last_turn"]
+    cut_short = last is not None and last["outcome"] == Outcome.KILLED and record["control"] == Control.CONNECTED
+    return "What it cost is not known." if usage["claude_turns"] or cut_short else ""
 
 
 def _control(record: Record) -> str:

@@ -76,12 +76,17 @@ class Bills:
         known = self._totals.get(session)
         total = None if cost is None else (self.before_usd if known is None else known) + cost
         self._totals[init.session_id or session] = known if total is None else total
-        if cost is None:
-            return used(None)
-        self._costs[key] = self._costs.get(key, 0.0) + cost
-        if known is None and not since:
+        if cost is None or (known is None and not since):
             self._unknown.add(key)
+            return used(total)
+        self._costs[key] = self._costs.get(key, 0.0) + cost
+        if not cost and not since:
+            return TurnUsage(total_cost_usd=total)  # an answer for nothing looks like one of a new counter
         return used(total, cost if since else None)
+
+    def spent(self, key: Key) -> float:
+        """What a run is known to have cost, whatever of it is not known."""
+        return self._costs.get(key, 0.0)
 
     def cost(self, key: Key) -> float | None:
         """What a run has cost; None where that cannot be told."""
@@ -195,7 +200,7 @@ class Hive:
         key = key_of(record)
         number = self.spawns[key] = self.spawns.get(key, 0) + 1
         ids = [earlier.turn.spec.session_id for earlier in self.turns if earlier.turn.spec.session_id is not None]
-        budget, cost = self.bills.budget(key, spec), self.bills.cost(key)
+        budget, spent = self.bills.budget(key, spec), self.bills.spent(key)
         controls = [one.turn.control for one in self.turns if one.key == key]
         heard = [control for control in controls if control is not Control.UNKNOWN]
         rules = {
@@ -205,9 +210,8 @@ class Hive:
             "a turn after a signal": not record["signals"],
             "more turns than the budget": number <= (record["max_turns"] or 1),
             "a turn with another number": record["turn"] == (None if record["goal"] is None else number),
-            "a turn after the budget was spent": budget is None or cost is None or cost < budget,
-            "a turn with more than what is left": budget is None
-            or spec.options.max_budget_usd == budget - (cost or 0.0),
+            "a turn after the budget was spent": budget is None or spent < budget,
+            "a turn with more than what is left": budget is None or spec.options.max_budget_usd == budget - spent,
             "a turn after control failed": heard[-1:] != [Control.FAILED],
             "a turn after the todo": key not in self.told_todos(),
             "a session id used twice": spec.session_id is None or spec.session_id not in ids,

@@ -8,7 +8,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason
+from hivesub.records import Control, Outcome, SignalKind, State, StopKind, StopReason, TurnUsage
 from hivesub.runs.run import MAX_SIGNALS, Run
 from tests.support.runfakes import NOW, a_turn, init, run_of, session, turn_end, used
 
@@ -43,10 +43,10 @@ class TheCost(SynchronousTestCase):
         self.assertIsNone(after(run, usage=used(4.25)).usage.cost_usd)
         self.assertIsNone(after(run_of(), usage=used(None)).usage.cost_usd)
 
-    def test_a_turn_without_a_result_takes_nothing_back(self) -> None:
+    def test_a_turn_without_a_result_leaves_the_cost_unknown_and_what_is_known_spent(self) -> None:
         run = after(run_of(), usage=used(0.25))
         after(run, outcome=Outcome.KILLED, usage=None)
-        self.assertEqual((run.usage.cost_usd, run.session_cost), (0.25, 0.25))
+        self.assertEqual((run.usage.cost_usd, run.session_cost, run.spent_usd), (None, 0.25, 0.25))
 
     def test_the_result_of_a_resume_that_found_nothing_takes_nothing_back(self) -> None:
         run = run_of(session_cost=0.5)
@@ -61,6 +61,21 @@ class TheCost(SynchronousTestCase):
     def test_a_total_below_the_last_one_is_that_of_a_new_counter(self) -> None:
         run = after(run_of(session_cost=0.25), usage=used(0.03))
         self.assertEqual((run.usage.cost_usd, run.session_cost), (0.03, 0.03))
+
+    def test_a_counter_that_began_anew_once_does_so_in_each_process(self) -> None:
+        run = after(run_of(), usage=used(0.25))
+        for total in (0.03, 0.03, 0.5):
+            after(run, usage=used(total))
+        self.assertEqual((run.usage.cost_usd, run.session_cost), (0.25 + 0.03 + 0.03 + 0.5, 0.5))
+
+    def test_the_same_total_for_another_answer_is_that_of_a_new_counter(self) -> None:
+        run = after(after(run_of(), usage=used(0.25)), usage=used(0.25))
+        self.assertEqual(run.usage.cost_usd, 0.5)
+
+    def test_the_same_total_without_an_answer_is_no_cost(self) -> None:
+        unanswered = TurnUsage(total_cost_usd=0.25)
+        run = after(after(run_of(), usage=used(0.25)), usage=unanswered, outcome=Outcome.FAILED)
+        self.assertEqual((run.usage.cost_usd, run.cost_restarts), (0.25, False))
 
     def test_what_claude_says_of_this_answer_alone_wins_over_any_total(self) -> None:
         run = after(run_of(session_cost=0.25), usage=used(0.03, since=0.01))
