@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from twisted.internet import reactor
 
-from hivesub.records import TurnOptions
 from tests.faults.clocked import INIT, RESULT, ClockedCase, line
 from tests.faults.world import LOOK_S, Table, World, world
 from tests.support.agent import pause
@@ -25,7 +24,7 @@ def retry(attempt: int, error: str = "rate_limit", status: int = 429) -> bytes:
 
 class OnAClock(ClockedCase):
     def test_retries_every_half_second_look_alive_and_are_silence_to_the_idle_timeout(self) -> None:
-        child = self.start(options=TurnOptions(idle_timeout_s=30.0))
+        child = self.start(idle_timeout_s=30.0)
         child.out(INIT)
         attempts = iter(range(1, 1000))
         self.pass_s(29, lambda: child.out(retry(next(attempts))))
