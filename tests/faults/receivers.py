@@ -11,6 +11,7 @@ from twisted.internet.protocol import Factory, Protocol
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 BROKEN = b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"
+BUSY = b"HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n"
 ELSEWHERE = b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\nContent-Length: 0\r\n\r\n"
 HALF = b"HTTP/1.1 200 OK\r\nContent-Le"
 
