@@ -21,7 +21,7 @@ from hivesub.turns.processes import marked
 from tests.faults.faketime import find_faketime
 from tests.faults.hooked import hooked
 from tests.faults.places import fill, mounts_allowed, small_disk
-from tests.faults.receivers import BROKEN, ELSEWHERE, HALF, OK, Receiver
+from tests.faults.receivers import BROKEN, BUSY, ELSEWHERE, HALF, OK, Receiver
 from tests.support.agent import ToolError
 from tests.support.daemon import Daemon
 from tests.support.listening import listening
@@ -522,6 +522,23 @@ async def test_a_receiver_that_is_dead_broken_half_and_slow_gets_each_todo_and_s
         assert not own.tracebacks()
     for fault in ("dead", "answers 500", "gives half an answer", "never answers"):
         table.note(f"receiver: {fault}", 1, said=["idle, todo pending", "todo delivered"])
+
+
+async def test_a_receiver_that_is_still_at_the_first_delivery_of_a_todo_gets_it_again(
+    tmp_path: Path, table: Table
+) -> None:
+    receiver = Receiver(answer=BUSY)
+    async with listening(receiver) as port:
+        with world(tmp_path / "own", options=["--todo", f"http://127.0.0.1:{port}/"]) as own:
+            await own.run("alpha", "text done")
+            await until(lambda: len(receiver.asked) >= 2)
+            assert (await own.agent.record("alpha"))["todo"] == "pending"
+            receiver.answer = OK
+            await until(lambda: receiver.took)
+            await own.nothing_left()
+            assert set(receiver.asked) == set(receiver.took)
+            assert (await own.agent.record("alpha"))["todo"] == "delivered"
+    table.note("todo receiver: 409, 409, 200", 1, said=["pending", "delivered"])
 
 
 async def test_a_receiver_that_sends_its_todos_elsewhere_is_told_as_undelivered_and_they_are_kept(

@@ -11,8 +11,8 @@ import pytest
 from twisted.internet import reactor
 
 from tests.faults.clocked import INIT, RESULT, ClockedCase, line
-from tests.faults.world import LOOK_S, Table, World, world
 from tests.support.agent import pause
+from tests.support.world import LOOK_S, Table, World, world
 
 GOOD = '{"type":"result","subtype":"success","is_error":false,"result":"done"'
 EARLY = f"before-init stdout {GOOD}}}"
