@@ -33,7 +33,7 @@ def up(root: Path, claude: Path, model: ScriptedModel, *options: str, **environ:
     """A daemon with its agent. `environ`: laid over the environment of its claudes."""
     sandbox = claude_environment(root / "home", model.url, **environ)
     with Daemon(root, claude=claude, environ=sandbox, options=options) as daemon:
-        yield daemon, Agent(f"{daemon.url}/mcp", reactor)  # type: ignore[arg-type]
+        yield daemon, Agent(f"{daemon.url}/mcp", reactor)
 
 
 async def seen(agent: Agent, name: str, *, field: str) -> Any:
@@ -42,7 +42,7 @@ async def seen(agent: Agent, name: str, *, field: str) -> Any:
         record = await agent.record(name)
         if record.get(field) is not None or record["stop_reason"] is not None:
             return record if record.get(field) is not None else None
-        await pause(0.05, reactor)  # type: ignore[arg-type]
+        await pause(0.05, reactor)
     return None
 
 

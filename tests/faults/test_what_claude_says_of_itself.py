@@ -66,7 +66,7 @@ async def shows(world: World, name: str, look: Callable[[Any], Any]) -> Any:
         record = await world.agent.record(name)
         if look(record):
             return record
-        await pause(LOOK_S, reactor)  # type: ignore[arg-type]
+        await pause(LOOK_S, reactor)
     raise AssertionError(record)
 
 
