@@ -16,12 +16,12 @@ import treq
 from twisted.internet import reactor
 
 from hivesub.endings import CUT
-from tests.e2e.scenes import prompts_to, todos_of
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.sandbox import SUBSCRIBED, claude_environment
 from tests.realclaude.steps import Step, broken_off, hang, limit, refuse, say, use
 from tests.support.agent import Agent, pause
 from tests.support.daemon import Daemon
+from tests.support.scenes import prompts_to, todos_of
 
 GOAL = "notes.txt holds three lines"
 DEAR = Step(text="dear", output_tokens=50_000)
