@@ -1,8 +1,9 @@
 """How a run can end: one row for each stop reason, and one for each signal of a subagent.
 
-A row holds all that follows from the kind alone: the state, the words of every surface, the next step and the exit code
-of the command line. Both tables are checked for completeness when this module is imported. When a run ends with which
-kind is `hivesub.runs.decision`'s; which sentence stands where is `hivesub.wording`'s.
+A row holds what follows from the kind alone: the state, the title and the sentence, the next step that a tool's answer
+names and the exit code of the command line. Both tables are checked for completeness when this module is imported. When
+a run ends with which kind is `hivesub.runs.decision`'s, or its machine's where somebody stopped it; which sentence
+stands where is `hivesub.wording`'s; a todo's next step is `hivesub.todos.todo`'s.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class Ending:
     the run gives no message of its own. `{turns}` in either stands for the budget, such as `5 turns`. `next_step`: what
     the agent can do. `exit_code`: of the command line, when it waited for the run.
 
-    `claim`: the message is the subagent's own, and is quoted behind the sentence. `of_turn`: the kind is that of an
-    outcome too, so that the turn's detail may say all that the message does; then `apart_title` and `apart` are the
-    title and the sentence of a run that ended so although its last turn did not: `{which}` is `next` or `first`,
-    `{where}` is `between two turns` or `before its first turn`.
+    `claim`: the message is the subagent's own, and is quoted behind the sentence. `is_turn_outcome`: a turn can end as
+    this too, and its detail may then say all that the message does. `title_outside_turn` and `sentence_outside_turn`
+    are for a run that ended as this between two turns or before its first: `{which}` is `next` or `first`, `{where}`
+    is `between two turns` or `before its first turn`.
     """
 
     state: State
@@ -50,9 +51,9 @@ class Ending:
     next_step: str
     exit_code: int
     claim: bool = False
-    of_turn: bool = False
-    apart_title: str = ""
-    apart: str = ""
+    is_turn_outcome: bool = False
+    title_outside_turn: str = ""
+    sentence_outside_turn: str = ""
 
 
 @frozen(kw_only=True)
@@ -142,7 +143,7 @@ ENDINGS = complete(
             sentence="The run stopped because claude broke its turn off",
             next_step="Its work is not complete; `continue` takes it up where it was cut off.",
             exit_code=11,
-            of_turn=True,
+            is_turn_outcome=True,
         ),
         StopKind.KILLED: Ending(
             state=State.KILLED,
@@ -150,9 +151,9 @@ ENDINGS = complete(
             sentence="The run stopped because its turn was killed",
             next_step="Its work may be cut off in the middle; `continue` resumes its session.",
             exit_code=12,
-            of_turn=True,
-            apart_title="was stopped {where}",
-            apart="The run was stopped before its {which} turn",
+            is_turn_outcome=True,
+            title_outside_turn="was stopped {where}",
+            sentence_outside_turn="The run was stopped before its {which} turn",
         ),
         StopKind.FAILED: Ending(
             state=State.FAILED,
@@ -160,9 +161,9 @@ ENDINGS = complete(
             sentence="The run stopped because its turn failed",
             next_step="`continue` resumes its session, once the cause is gone.",
             exit_code=13,
-            of_turn=True,
-            apart_title="failed",
-            apart="The {which} turn could not be run",
+            is_turn_outcome=True,
+            title_outside_turn="failed",
+            sentence_outside_turn="The {which} turn could not be run",
         ),
     },
 )

@@ -120,7 +120,7 @@ class Record(TypedDict):
     ]
 
 
-class Beside(TypedDict, total=False):
+class AnswerExtras(TypedDict, total=False):
     """What the answer of a call that made a run says beside the record."""
 
     replaced_session_id: Annotated[
@@ -134,7 +134,7 @@ class Beside(TypedDict, total=False):
     budget_anew_usd: Annotated[float, "the `max_budget_usd` of the run before, which this one may cost anew"]
 
 
-class RunAnswer(Beside):
+class RunAnswer(AnswerExtras):
     """What `start`, `continue` and `interrupt` answer."""
 
     subagent: Annotated[Record, "the [record](#the-record)"]

@@ -1,7 +1,8 @@
-"""How the end of a run is put into words: one place, so that `status`, the todo and the report file say the same.
+"""How a run and its end are put into sentences, in one place: status, the todo and the report file say the same.
 
-Pure functions over a record. Outcome and stop reason stay two sentences; what a subagent claims is quoted
-and labelled as a claim on every surface. Owns no layout: who shows a sentence decides where it stands.
+Pure. The words of each kind of end are in `hivesub.endings`. Outcome and stop reason stay two sentences; what a
+subagent claims is quoted and labelled as a claim on every surface. Owns no layout: who shows a sentence decides where
+it stands.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def outcome_sentence(record: Record) -> str:
     if last is None:
         return ""
     phrase = turn_phrase(record)
-    if _stopped_apart(record):
+    if _ended_outside_turn(record):
         # The number may be that of a turn that never had a process.
         subject = f"{phrase}: the last turn" if phrase else "The last turn"
     else:
@@ -85,9 +86,9 @@ def stop_sentence(record: Record) -> str:
     row, message = ending_of(reason), valid_text(reason["message"]).strip()
     if row.claim:
         return _quoting(row.sentence, _claimed(record, reason, message))
-    if row.of_turn:
+    if row.is_turn_outcome:
         return _sentence(_cut_short(row, record, reason), [_news(message, record)])
-    return _stopped(message[0].upper() + message[1:] if message else row.sentence.format(turns=_turns(record)))
+    return _with_full_stop(message[0].upper() + message[1:] if message else row.sentence.format(turns=_turns(record)))
 
 
 def claims_sentence(record: Record) -> str:
@@ -111,9 +112,9 @@ def title_words(record: Record) -> str:
     if reason is None:
         return "has not ended"
     row = ending_of(reason)
-    if row.apart_title and _last_outcome(record) != reason["kind"]:
+    if row.title_outside_turn and _last_outcome(record) != reason["kind"]:
         where = "between two turns" if record["last_turn"] else "before its first turn"
-        return row.apart_title.format(where=where)
+        return row.title_outside_turn.format(where=where)
     return row.title.format(turns=_turns(record))
 
 
@@ -122,7 +123,7 @@ def report_sentence(record: Record) -> str:
     path, error = visible(record["report_file"] or ""), _one_line(record["report_error"])
     parts = [f"Report file: {path}"] if path else []
     if error:
-        parts.append(_stopped(f"Report error: {error}"))
+        parts.append(_with_full_stop(f"Report error: {error}"))
     return "\n".join(parts)
 
 
@@ -151,7 +152,7 @@ def check_sentence(record: Record, now: datetime | None = None) -> str:
     code = "" if check["exit_code"] is None else f"exit {check['exit_code']}"
     notes = ", ".join(filter(None, (code, _one_line(check["detail"]))))
     verb = CHECKS[CheckOutcome(check["outcome"])]
-    return _stopped(f"Check `{check['name']}` {verb}{f', {notes}' if notes else ''}")
+    return _with_full_stop(f"Check `{check['name']}` {verb}{f', {notes}' if notes else ''}")
 
 
 def _stop_kind(record: Record) -> StopKind | None:
@@ -177,7 +178,7 @@ def _cut_short(row: Ending, record: Record, reason: StopReasonRecord) -> str:
         return row.sentence
     if row is ENDINGS[StopKind.FAILED] and record["last_turn"] and reason["message"].startswith("internal error"):
         return "The run failed after its turn had ended"
-    return row.apart.format(which="next" if record["last_turn"] else "first")
+    return row.sentence_outside_turn.format(which="next" if record["last_turn"] else "first")
 
 
 def _claimed(record: Record, reason: StopReasonRecord, message: str) -> str:
@@ -196,10 +197,12 @@ def _news(message: str, record: Record) -> str:
     return "" if words in known or (known and known.rstrip(".") in words) else line
 
 
-def _stopped_apart(record: Record) -> bool:
+def _ended_outside_turn(record: Record) -> bool:
     """Whether the run was ended by something other than its last turn, whose outcome stands beside it."""
     reason = record["stop_reason"]
-    return reason is not None and ending_of(reason).of_turn and _last_outcome(record) not in {reason["kind"], None}
+    if reason is None or not ending_of(reason).is_turn_outcome:
+        return False
+    return _last_outcome(record) not in {reason["kind"], None}
 
 
 def _last_outcome(record: Record) -> str | None:
@@ -218,7 +221,7 @@ def _one_line(text: str | None) -> str:
 
 def _sentence(head: str, notes: list[str]) -> str:
     said = "; ".join(note for note in notes if note)
-    return _stopped(f"{head}: {said}" if said else head)
+    return _with_full_stop(f"{head}: {said}" if said else head)
 
 
 def _quoting(head: str, message: str) -> str:
@@ -230,5 +233,5 @@ def _quoted(message: str) -> str:
     return quoted(message) if message.endswith((".", "!", "?")) else f"{quoted(message)}."
 
 
-def _stopped(text: str) -> str:
+def _with_full_stop(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -1,8 +1,8 @@
 """Which of the values that the daemon is given are secrets: those of an environment, of headers, of a command's
 arguments, and those inside URLs.
 
-Owns the guess by name and shape, for the redactor. A value that is missed here is one that a subagent's error text may
-show; one that is no secret but taken for one, such as a directory, is one that its parent cannot read.
+Owns the guess by name and shape, for the redactor. A secret that is missed here may show in a subagent's error text; a
+false positive, such as a directory's name, is redacted from text that the parent agent needs.
 """
 
 from __future__ import annotations

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from hivesub.runs.tally import Tally
     from hivesub.system.lookups import Look
 
-HOLD_S = 5.0
-"""Seconds that `continue` waits for a child that neither begins nor exits."""
+CONTINUE_WAIT_S = 5.0
+"""How long `continue` waits, once its process exists, for the first `init` or the exit before it answers."""
 OVER_S = 9.6
 """How long the runs may take to end: SIGKILL comes after 6 s, and what outlives it is reported 3 s later."""
 REPORT_S = 1.0
-"""How long a report may take at the least that is begun after that."""
+"""Minimum time given to reports that are still being written once `OVER_S` has passed."""
 WHY = "the daemon stopped"
 
 _log = Logger()
@@ -49,7 +49,7 @@ class ActiveRun:
     :param redact: replaces the daemon's secrets in what a subagent says.
     :param look: looks at the paths that it names.
     :param finished: called once with this object, when the run is over, before anybody who waits for it.
-    :param taken_up: called at the first `init` of each turn, before anybody who waits for it.
+    :param on_first_init: called at the first `init` of each turn, before anybody who waits for it.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class ActiveRun:
         checks: IChecks,
         look: Look,
         finished: Callable[[ActiveRun], None],
-        taken_up: Callable[[], None],
+        on_first_init: Callable[[], None],
         tally: Tally,
     ) -> None:
         self.run = run
@@ -73,7 +73,7 @@ class ActiveRun:
         self._source = source
         self._clock = clock
         self._finished = finished
-        self._taken_up = taken_up
+        self._on_first_init = on_first_init
         self._tally = tally
         self._launched = Waiters(clock)
         self._over = Waiters(clock)
@@ -101,8 +101,8 @@ class ActiveRun:
         if not self._logged:  # a first turn that a usage limit refused has several processes
             self._logged = True
             logbook.began(self.run)
-        under_way = turn.when_under_way().addCallback(lambda _: self._taken_up() if turn.init is not None else None)
-        under_way.addErrback(lambda why: _log.failure("the init of {name} was not looked at", why, name=self.run.name))
+        begun = turn.when_under_way().addCallback(lambda _: self._on_first_init() if turn.init is not None else None)
+        begun.addErrback(lambda why: _log.failure("the init of {name} was not looked at", why, name=self.run.name))
         self._launched.fire()
 
     def _finish(self) -> None:
@@ -131,12 +131,14 @@ class ActiveRun:
             await self._launched.wait()
 
     async def under_way(self) -> None:
-        """Wait for `init`, for the exit, or for `HOLD_S`, whichever comes first."""
+        """Wait for `init`, for the exit, or for `CONTINUE_WAIT_S`, whichever comes first; where another run turns out
+        to work in the same session, for the end of this one.
+        """
         turn = self.run.turn
         if turn is None:
             return
         settled = Waiters(self._clock)
-        settling = settled.wait(HOLD_S)
+        settling = settled.wait(CONTINUE_WAIT_S)
         over = self.over().addCallback(lambda _: settled.fire())
         begun = turn.when_under_way().addCallback(lambda _: settled.fire() if turn.init is not None else None)
         try:

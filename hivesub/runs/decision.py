@@ -1,16 +1,20 @@
-"""What follows from a turn's end: pure decisions, apart from the machine that carries them out."""
+"""What follows from the end of a turn or of a check: pure decisions, apart from the machine that carries them out.
+
+Whether the run is being stopped by somebody is the machine's to know, and goes before all of these.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from hivesub.endings import NEVER_REACHED, SIGNALS
-from hivesub.records import Control, Outcome, SignalKind, StopKind, StopReason
+from hivesub.records import CheckOutcome, Control, Outcome, SignalKind, StopKind, StopReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
-    from hivesub.records import Signal, TurnEnd
+    from hivesub.records import CheckEnd, Signal, TurnEnd, UsageLimit
 
 
 def after_turn(
@@ -68,6 +72,50 @@ def after_turn(
             message=f"the harness limit of {max_turns} turns was reached; {NEVER_REACHED}",
         )
     return None
+
+
+def may_be_waited_out(
+    end: TurnEnd, stop: StopReason, *, signals: Sequence[Signal], wait_s: float, left_s: float
+) -> bool:
+    """Whether a usage limit is all that stopped the run, and resets soon enough to be waited for.
+
+    :param signals: those of the whole run.
+    :param wait_s: how long the wait would be, see `limit_wait_s`.
+    :param left_s: how long the run may still wait for limits.
+    """
+    # One that was refused before its `init` may have left no session to go on with.
+    return stop.kind is StopKind.FAILED and not signals and end.under_way and wait_s <= left_s
+
+
+def limit_wait_s(limit: UsageLimit, *, now: datetime, in_a_row: int) -> float:
+    """How long to wait for a limit to reset. Where the turn was refused right after such a wait, the reset has not come
+    when it was said to, so that each further wait in a row is longer than the one before.
+
+    :param in_a_row: how many such waits came right before this one.
+    """
+    return max(0.0, (limit.resets_at - now).total_seconds()) + 60.0 * ((1 << in_a_row) - 1)
+
+
+def is_checked_first(stop: StopReason, *, turn: int, max_turns: int | None) -> bool:
+    """Whether a run that has a check is held against it before it stops so: after a claim that the goal is reached, and
+    after the last turn of its budget.
+    """
+    last_was_cut = stop.kind is StopKind.CUT and turn >= (max_turns or 1)
+    return last_was_cut or stop.kind in (StopKind.GOAL_REACHED, StopKind.TURN_CAP)
+
+
+def after_check(end: CheckEnd, pending: StopReason) -> StopReason | None:
+    """Why the run stops after its check, or None where the check holds back the claim that would have stopped it.
+
+    A check that says nothing of the work changes nothing.
+
+    :param pending: what the run would have stopped by without a check.
+    """
+    if end.outcome is CheckOutcome.PASSED:
+        return StopReason(kind=StopKind.CHECK_PASSED, message=f"check `{end.name}` passed, exit 0")
+    if end.outcome is CheckOutcome.FAILED and pending.kind is StopKind.GOAL_REACHED:
+        return None
+    return pending
 
 
 def keeps_goal(stop: StopReason | None) -> bool:

@@ -1,6 +1,7 @@
 """Names and their subagents: what `start`, `continue`, `status` and `interrupt` mean.
 
-Owns who runs, who is remembered, and what follows when a run ends. All of it lives in memory, as long as the daemon.
+Owns who runs, and passes each end on to those who announce, remember and count it. All of it lives in memory, as long
+as the daemon.
 """
 
 from __future__ import annotations
@@ -23,13 +24,12 @@ from hivesub.interfaces import IFleet
 from hivesub.records import Control, State, TodoState
 from hivesub.runs import logbook
 from hivesub.runs.active import ActiveRun, stop_all
+from hivesub.runs.earlyend import early_end, is_miss
 from hivesub.runs.plan import (
     carried_over,
     check_session_free,
-    early_end,
     find_clash,
     find_dir,
-    is_miss,
     plan_continue,
     plan_start,
 )
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
     from hivesub.runs.machine import Limits
     from hivesub.runs.roster import Subagent
     from hivesub.runs.run import Run
-    from hivesub.shapes import Beside, Record, RunAnswer, StatusAnswer, TaskState
+    from hivesub.shapes import AnswerExtras, Record, RunAnswer, StatusAnswer, TaskState
     from hivesub.system.lookups import Look
 
 INTERRUPTED = "interrupted by the agent"
 LOOK_S = 0.4
-"""How long a look for the session may take at the least that an interrupted run has left."""
+"""Minimum time allowed for finding the session that an interrupted run has left."""
 INTERRUPT_S = 9.5
 """How long `interrupt` waits for the child to go: its answer comes within 10 s."""
 
@@ -128,7 +128,7 @@ class Fleet:
         self._ended = Waiters(clock)
         self._keys = RequestKeys()
         self._stopping = False
-        self._news: dict[str, Run] = {}
+        self._unreported_ends: dict[str, Run] = {}
 
     # The four tools.
 
@@ -165,10 +165,10 @@ class Fleet:
             now=self._now(),
         )
         earlier = self._last(request.name)
-        beside: Beside = {}
+        extras: AnswerExtras = {}
         if earlier is not None and earlier.session_id is not None:
-            beside["replaced_session_id"] = self._redact_identifier(earlier.session_id)
-        return await self._made(self._begin(run), self._keep("start", request, run, beside))
+            extras["replaced_session_id"] = self._redact_identifier(earlier.session_id)
+        return await self._answer_when_started(self._begin(run), self._keep("start", request, run, extras))
 
     async def _continue(self, request: ContinueRequest) -> RunAnswer:
         called_at = self._clock.seconds()
@@ -186,8 +186,8 @@ class Fleet:
             now=self._now(),
         )
         check_session_free(run, [active.run for active in self._active.values()])
-        beside = carried_over(request, earlier, run)
-        made = await self._made(self._begin(run), self._keep("continue", request, run, beside))
+        extras = carried_over(request, earlier, run)
+        made = await self._answer_when_started(self._begin(run), self._keep("continue", request, run, extras))
         self._tally.resume.observe(self._clock.seconds() - called_at)
         return made
 
@@ -227,10 +227,10 @@ class Fleet:
     # What the agent has heard of.
 
     def news(self, shown: Iterable[str]) -> Deferred[list[Record]]:
-        return Deferred.fromCoroutine(self._take_news(tuple(shown)))
+        return Deferred.fromCoroutine(self._take_unreported(tuple(shown)))
 
-    async def _take_news(self, shown: tuple[str, ...]) -> list[Record]:
-        news, self._news = self._news, {}
+    async def _take_unreported(self, shown: tuple[str, ...]) -> list[Record]:
+        news, self._unreported_ends = self._unreported_ends, {}
         for name in shown:
             if name in news:
                 self._note_told(news.pop(name))
@@ -241,7 +241,7 @@ class Fleet:
         return [self._views.record(run, goal_limit=0) for run in fresh]
 
     def _note_told(self, run: Run) -> None:
-        self._news.pop(run.name, None)
+        self._unreported_ends.pop(run.name, None)
         run.heard = True
         if run.todo_id is not None:
             self._heard.note(run.todo_id)
@@ -274,7 +274,7 @@ class Fleet:
 
     def told_by_task(self, task_id: str) -> None:
         run = self._tasks.get(task_id)
-        if run is not None and self._news.get(run.name) is run:
+        if run is not None and self._unreported_ends.get(run.name) is run:
             self._note_told(run)
             self._told.fire()
 
@@ -332,16 +332,16 @@ class Fleet:
         """
         check_same(kept.digest, request)
         active = self._active.get(request.name)
-        return await self._made(active if active is not None and active.run is kept.run else None, kept)
+        return await self._answer_when_started(active if active is not None and active.run is kept.run else None, kept)
 
-    def _keep(self, tool: str, request: RunRequest, run: Run, beside: Beside) -> KeptCall:
+    def _keep(self, tool: str, request: RunRequest, run: Run, extras: AnswerExtras) -> KeptCall:
         """Keep a call that bears a key from the first: its caller may give up before the answer, and come again."""
-        call = KeptCall(digest_of(request), run, beside)
+        call = KeptCall(digest_of(request), run, extras)
         if request.request_key is not None:
             self._roster.known(run.name).keep(tool, request.request_key, call)
         return call
 
-    async def _made(self, active: ActiveRun | None, call: KeptCall) -> RunAnswer:
+    async def _answer_when_started(self, active: ActiveRun | None, call: KeptCall) -> RunAnswer:
         """Answer a call, once its run has a process, and once that is under way where it resumes a session.
 
         :param active: the run, begun by the first who waits; None where it is over.
@@ -361,17 +361,17 @@ class Fleet:
             known = self._roster.get(run.name)
             if known is not None:
                 known.forget(call)
-            if self._news.get(run.name) is run:
+            if self._unreported_ends.get(run.name) is run:
                 self._note_told(run)
             raise type(error)(self._redact_identifier(str(error)))
         call.answered = True
-        return self._views.made(run, call.beside)
+        return self._views.made(run, call.extras)
 
     # The life of a run.
 
     def _begin(self, run: Run) -> ActiveRun:
         earlier = self._roster.place(run)
-        self._news.pop(run.name, None)  # who starts it anew has no use for the end before
+        self._unreported_ends.pop(run.name, None)  # who starts it anew has no use for the end before
         active = self._active[run.name] = ActiveRun(
             run,
             source=self._source,
@@ -382,12 +382,12 @@ class Fleet:
             checks=self._checks,
             look=self._look,
             finished=partial(self._finished, earlier),
-            taken_up=partial(self._taken_up, run),
+            on_first_init=partial(self._on_first_init, run),
             tally=self._tally,
         )
         return active
 
-    def _taken_up(self, run: Run) -> None:
+    def _on_first_init(self, run: Run) -> None:
         self._check_sessions()
         self._find_transcript(run)
 
@@ -421,9 +421,9 @@ class Fleet:
 
     def _remember(self, run: Run) -> None:
         self._roster.ended(run.name, self._active)
-        self._news[run.name] = run
-        if len(self._news) > REMEMBERED:
-            del self._news[next(iter(self._news))]
+        self._unreported_ends[run.name] = run
+        if len(self._unreported_ends) > REMEMBERED:
+            del self._unreported_ends[next(iter(self._unreported_ends))]
         old, run.todo = run.todo, TodoState.PENDING
         announcing = self._announcer.announce(run, lambda: self._views.record(run))
         announcing.addErrback(

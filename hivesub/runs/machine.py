@@ -1,7 +1,8 @@
 """The machine of a run: turns toward a goal, one at a time, and the one reason why no further turn follows.
 
 Owns the order of things: the next turn is never spawned before the last child is gone, and a run that is being stopped
-spawns none. What follows from an end is decided in `decision`; what a run means to its name is `fleet`'s.
+spawns none, and ends as killed. What else follows from an end is decided in `decision`; what a run means to its name is
+`fleet`'s.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from twisted.python.failure import Failure
 from hivesub.errors import HivesubError
 from hivesub.interfaces import ITurn
 from hivesub.records import CheckEnd, CheckOutcome, Outcome, StopKind, StopReason, TurnEnd, TurnSpec
-from hivesub.runs.decision import after_turn
+from hivesub.runs.decision import after_check, after_turn, is_checked_first, limit_wait_s, may_be_waited_out
 from hivesub.runs.prompts import first_prompt, next_prompt
 from hivesub.runs.record import shown_result
 from hivesub.runs.signals import take_claim
@@ -88,8 +89,8 @@ _log = Logger()
 
 @frozen(kw_only=True)
 class Limits:
-    """How usage limits are waited out. `most_s`: how long a run may wait in all. `spread_s`: gives what is added to
-    each wait, by chance.
+    """How usage limits of the account are waited out. `most_s`: how long a run may wait in all. `spread_s`: gives what
+    is added to each wait, by chance.
     """
 
     clock: IReactorTime
@@ -235,9 +236,9 @@ def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
         reason = StopReason(kind=kind, message=internal_error(error))
     if reason is None:
         steps.go_on()
-    elif _is_waited_out(core, end, reason):
+    elif core.stop_asked is None and _may_wait(core, end, reason):
         steps.wait()
-    elif _is_checked(core, reason):
+    elif core.stop_asked is None and _is_checked(core.run, reason):
         steps.check(reason)
     else:
         if end.limit is not None and reason.kind is StopKind.FAILED and core.stop_asked is None:
@@ -247,13 +248,20 @@ def _decide(steps: Steps, core: Core, end: TurnEnd) -> None:
         steps.finish(reason)
 
 
-def _is_checked(core: Core, reason: StopReason) -> bool:
-    """Whether the run is held against its check first: a claim that the goal is reached, and the last turn of all."""
-    run = core.run
-    if run.check is None or core.stop_asked is not None:
+def _may_wait(core: Core, end: TurnEnd, reason: StopReason) -> bool:
+    if end.limit is None:
         return False
-    at_the_cap = reason.kind is StopKind.CUT and run.turn_number >= (run.max_turns or 1)
-    return reason.kind in (StopKind.GOAL_REACHED, StopKind.TURN_CAP) or at_the_cap
+    left_s = core.limits.most_s - core.run.limit_waited_s
+    wait_s = _limit_wait_s(core, end.limit)
+    return may_be_waited_out(end, reason, signals=core.run.signals, wait_s=wait_s, left_s=left_s)
+
+
+def _limit_wait_s(core: Core, limit: UsageLimit) -> float:
+    return limit_wait_s(limit, now=core.now(), in_a_row=core.run.limits_in_a_row)
+
+
+def _is_checked(run: Run, reason: StopReason) -> bool:
+    return run.check is not None and is_checked_first(reason, turn=run.turn_number, max_turns=run.max_turns)
 
 
 def _check(steps: Steps, core: Core, reason: StopReason) -> None:
@@ -279,8 +287,7 @@ def _stop_check(steps: Steps, core: Core, why: str) -> None:
         core.run.checking.stop(why)
 
 
-def _weigh(steps: Steps, core: Core, end: CheckEnd) -> None:
-    """Say what follows from a check: it passed, or the claim does not stop the run, or it says nothing of the work."""
+def _apply_check(steps: Steps, core: Core, end: CheckEnd) -> None:
     run, pending = core.run, core.pending
     assert pending is not None
     core.pending = core.checking = None
@@ -291,35 +298,17 @@ def _weigh(steps: Steps, core: Core, end: CheckEnd) -> None:
         steps.finish(
             StopReason(kind=StopKind.KILLED, message=f"{core.stop_asked} while its check `{end.name}` was running")
         )
-    elif end.outcome is CheckOutcome.PASSED:
-        steps.finish(StopReason(kind=StopKind.CHECK_PASSED, message=f"check `{end.name}` passed, exit 0"))
-    elif end.outcome is CheckOutcome.FAILED and pending.kind is StopKind.GOAL_REACHED:
+        return
+    reason = after_check(end, pending)
+    if reason is None:  # the claim does not stand: what follows is decided as if it had not been made
         run.standing = []
         assert run.last_turn is not None
-        following = _after(core, run.last_turn)
-        if following is None:
-            run.failed_check = end
-            steps.go_on()
-        else:
-            steps.finish(following)
+        reason = _after(core, run.last_turn)
+        run.failed_check = end if reason is None else run.failed_check
+    if reason is None:
+        steps.go_on()
     else:
-        steps.finish(pending)
-
-
-def _is_waited_out(core: Core, end: TurnEnd, reason: StopReason) -> bool:
-    """Whether a usage limit is all that stopped the run, and may be waited for."""
-    if end.limit is None or reason.kind is not StopKind.FAILED or core.stop_asked is not None or core.run.signals:
-        return False
-    # One that was refused before its `init` may have left no session to go on with.
-    return end.under_way and core.run.limit_waited_s + _limit_wait_s(core, end.limit) <= core.limits.most_s
-
-
-def _limit_wait_s(core: Core, limit: UsageLimit) -> float:
-    """How long to wait for a limit to reset. Where the turn was refused right after such a wait, the reset has not come
-    when it was said to, so that each further wait in a row is longer than the one before.
-    """
-    reset_s = max(0.0, (limit.resets_at - core.now()).total_seconds())
-    return reset_s + 60.0 * ((1 << core.run.limits_in_a_row) - 1)
+        steps.finish(reason)
 
 
 def _wait(steps: Steps, core: Core) -> None:
@@ -487,7 +476,7 @@ TRANSITIONS: tuple[tuple[Phase, Any, Phase, Any], ...] = (
     (Phase.WAITING, Steps.waited, Phase.SPAWNING, _run_again),
     (Phase.WAITING, Steps.stop, Phase.DECIDING, _stop_waiting),
     (Phase.DECIDING, Steps.check, Phase.CHECKING, _check),
-    (Phase.CHECKING, Steps.checked, Phase.DECIDING, _weigh),
+    (Phase.CHECKING, Steps.checked, Phase.DECIDING, _apply_check),
     (Phase.CHECKING, Steps.stop, Phase.CHECKING, _stop_check),
     (Phase.OVER, Steps.stop, Phase.OVER, _ignore),
 )

@@ -7,12 +7,11 @@ Pure but for `find_dir`, which goes first. What is refused here has changed noth
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hivesub.errors import AlreadyRunning, BadRequest, ContinueFailed, HivesubError
-from hivesub.records import DEFAULT_MAX_TURNS, Outcome
+from hivesub.errors import AlreadyRunning, BadRequest
+from hivesub.records import DEFAULT_MAX_TURNS
 from hivesub.runs.decision import keeps_goal
 from hivesub.runs.history import History
 from hivesub.runs.report import resolve_report_path
@@ -22,10 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from hivesub.records import ContinueRequest, StartRequest, TurnEnd
-    from hivesub.shapes import Beside
-
-_MISS = re.compile(r"No conversation found with session ID|does not match any session title", re.IGNORECASE)
+    from hivesub.records import ContinueRequest, StartRequest
+    from hivesub.shapes import AnswerExtras
 
 
 def find_dir(text: str) -> Path:
@@ -146,19 +143,19 @@ def plan_continue(
     )
 
 
-def carried_over(request: ContinueRequest, earlier: Run | None, run: Run) -> Beside:
+def carried_over(request: ContinueRequest, earlier: Run | None, run: Run) -> AnswerExtras:
     """What the answer of a `continue` has to say of what was not asked for."""
-    beside: Beside = {}
+    extras: AnswerExtras = {}
     if run.cut_off_before is not None:
-        beside["previous_signal"] = run.cut_off_before
+        extras["previous_signal"] = run.cut_off_before
     if request.goal is None and run.goal is not None:
-        beside["same_goal"] = True
+        extras["same_goal"] = True
     if request.goal is None and earlier is None:
-        beside["no_goal_remembered"] = True
+        extras["no_goal_remembered"] = True
     budget = run.options.max_budget_usd
     if budget is not None and request.options.max_budget_usd is None:
-        beside["budget_anew_usd"] = budget
-    return beside
+        extras["budget_anew_usd"] = budget
+    return extras
 
 
 def check_session_free(run: Run, going: Iterable[Run]) -> None:
@@ -196,42 +193,5 @@ def session_taken(other: Run, session: str | None, consequence: str) -> str:
     )
 
 
-def is_miss(end: TurnEnd) -> bool:
-    """Whether claude said, before anything was under way, that it found no such session."""
-    return end.outcome is Outcome.FAILED and not end.under_way and _MISS.search(end.error or end.detail) is not None
-
-
-def early_end(run: Run, config_dir: str) -> HivesubError | None:
-    """The error of the call that made a run which is over before its first turn was under way; None for any other.
-
-    :param config_dir: where claude keeps its sessions.
-    """
-    end = run.last_turn
-    if not run.over:
-        return None
-    if run.clash is not None:
-        return AlreadyRunning(run.clash)
-    if end is None:
-        return run.error or HivesubError("the run was stopped before it had a process")
-    if run.resume is None or run.turn_number > 1 or end.under_way:
-        return None
-    if end.outcome is Outcome.KILLED:
-        return ContinueFailed(f"claude was killed before its turn was under way: {end.detail}")
-    return ContinueFailed(continue_error(run, end, config_dir))
-
-
 def _report(text: str | None, directory: Path) -> str | None:
     return None if text is None else resolve_report_path(text, str(directory))
-
-
-def continue_error(run: Run, end: TurnEnd, config_dir: str) -> str:
-    """What a `continue` says of an exit before its turn was under way: claude's own message, and for a miss where it
-    searched.
-    """
-    message = end.error or end.detail or f"it exited with code {end.exit_code} before its turn was under way"
-    if _MISS.search(message):
-        return (
-            f"claude error: {message} (searched {config_dir} for cwd {run.dir}; "
-            "if it was started elsewhere, pass the `dir` it was started in)"
-        )
-    return f"claude error: {message}"

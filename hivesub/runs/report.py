@@ -1,8 +1,6 @@
-"""The report file: which path is meant, what is appended at the end of a run, and the append that never holds up the
-daemon.
+"""The report file: which path is meant, what is appended at the end of a run, and how that never blocks the daemon.
 
-Owns the report's text and paths. When a report is due, and what becomes of an error, is the
-run's business.
+Owns the report's text and paths. When a report is due, and what becomes of an error, is decided in `announcement`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from hivesub.runs.run import Run
-    from hivesub.shapes import Beside
+    from hivesub.shapes import AnswerExtras
 
 REMEMBERED = 1000
 """How many ended subagents are remembered."""
@@ -37,7 +37,7 @@ class KeptCall:
 
     digest: bytes
     run: Run
-    beside: Beside
+    extras: AnswerExtras
     answered: bool = False
 
 

@@ -53,7 +53,8 @@ MAX_SIGNAL_CHARS = 40_000
 
 @define(kw_only=True, eq=False)
 class Run:
-    """One run. Changed by its machine, and by `fleet` where it says so.
+    """One run. Changed by its machine; claims are added by `signals`, what became of its end by `announcement`, a clash
+    by `active`, and what the agent has heard of by `fleet`.
 
     `resume`: what claude is to resume at the first turn, None for a new session of the id `session_id`.
     `settings_seen`: what the settings of claude were at the session's first turn, None before.

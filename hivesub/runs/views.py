@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hivesub.interfaces import IRedactor, ITranscripts
     from hivesub.runs.run import Run
     from hivesub.runs.tally import Tally
-    from hivesub.shapes import Beside, OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, Steps
+    from hivesub.shapes import AnswerExtras, OperatorList, OperatorRecord, Record, RunAnswer, StatusAnswer, Steps
 
 LISTED = 20
 """How many ended subagents are listed for an agent, and for its operator."""
@@ -81,9 +81,9 @@ class Views:
         except Exception as error:
             return minimal_record(run, error)
 
-    def made(self, run: Run, beside: Beside) -> RunAnswer:
+    def made(self, run: Run, extras: AnswerExtras) -> RunAnswer:
         """The answer of the call that made a run; a session that claude has not taken up yet is not called resumed."""
-        answer = cast("RunAnswer", {"subagent": self.record(run), **beside})
+        answer = cast("RunAnswer", {"subagent": self.record(run), **extras})
         if run.resume is not None and not run.over and run.turn_number == 1 and run.turn and run.turn.init is None:
             answer["under_way"] = False
         return answer

@@ -1,10 +1,10 @@
 """The way to one sink: which todo is tried next, and when. Each sink has its own, so that a dead one holds up no other.
 
-As many attempts at a time as the sink says, and one since one failed: a receiver that is down is asked by one todo,
-not by a thousand. Todos go oldest first, and
-while nobody can be reached they keep that order. A todo that a receiver had and did not take (a 5xx, half an answer)
-goes behind those that failed less often, so that one that it can never take holds up none; its own wait grows besides
-the lane's.
+Runs as many attempts at once as the sink allows; after a failure only one, until the sink takes or refuses a todo, so
+that a receiver that is down is not asked by a thousand. Todos go oldest first, and keep that order while nobody can be
+reached. A todo that a receiver had and did not take (a 5xx, half an answer) goes behind those that failed less often,
+so that one that it can never take holds up none; its own wait grows besides the lane's. Which failure is final is the
+sink's to say; how many todos may wait is the outbox's.
 """
 
 from __future__ import annotations
@@ -88,10 +88,8 @@ class Lane:
         return min(due, key=lambda each: (each.failures, each.age), default=None)
 
     def _go_on(self) -> None:
-        if (
-            self._choosing
-        ):  # an attempt that ended at once comes back here: the loop below goes on, instead of the stack
-            return
+        if self._choosing:
+            return  # an attempt that ended at once comes back here: the loop below goes on, instead of the stack
         self._choosing = True
         try:
             while not self._closed and self._room and (due := self._due()) is not None:

@@ -1,5 +1,6 @@
-"""Where todos go: a URL that takes a POST, or a file that takes lines. Owns one attempt; when to try
-again is the lane's.
+"""Where todos go: a URL that takes a POST, or a file that takes lines.
+
+Owns one attempt, and what its failure means: to be tried again, or never. When to try again is the lane's.
 
 A sink's URL is a secret, since it may carry a token anywhere in it: logs and errors know a sink by its `label`, files
 by its `key`.

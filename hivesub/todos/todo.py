@@ -1,5 +1,4 @@
-"""The todo: the one message that the daemon pushes when a run ends. Pure; its delivery is the
-outbox's."""
+"""The todo: the one message that the daemon pushes when a run ends. Pure; its delivery is the outbox's."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _line(full: Record) -> str:
     if row.claim:
         message = record["signals"][-1]["message"] if record["signals"] else reason["message"]
         said = f"{said}: {quoted(message)}" if message.strip() else said
-    elif row.of_turn:
+    elif row.is_turn_outcome:
         message = " ".join(((last and last["detail"]) or reason["message"]).split())
         said = _cut(message, _LISTED_MESSAGE_CHARS)
     said = f"{said[:1].upper()}{said[1:]}"

@@ -1,6 +1,4 @@
-"""Which built-in tools a subagent gets: the value of `--tools`. One function decides, and it never decides
-on none.
-"""
+"""Which built-in tools a subagent gets: the value of `--tools`. One function decides, and it never decides on none."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from hivesub.errors import BadRequest
-from hivesub.records import ContinueRequest, Outcome, StartRequest, StopKind, StopReason, TurnOptions
-from hivesub.runs.plan import continue_error, find_dir, plan_continue, plan_start
+from hivesub.records import ContinueRequest, StartRequest, StopKind, StopReason, TurnOptions
+from hivesub.runs.plan import find_dir, plan_continue, plan_start
 from hivesub.runs.run import Run
 from tests.support.options import grouped
-from tests.support.runfakes import CONFIG_DIR, NOW, TOOLS, session, turn_end, unborn, used
+from tests.support.runfakes import NOW, TOOLS, session, turn_end, used
 
 HOME = Path("/srv/work")
 
@@ -189,31 +189,6 @@ class WhatCarriesOver(SynchronousTestCase):
         run = continued(earlier)
         self.assertEqual((run.report_error, run.escalated, run.signals, run.last_turn), (None, False, [], None))
         self.assertIsNone(run.usage.cost_usd)
-
-
-class TheErrorOfAContinue(SynchronousTestCase):
-    def test_a_miss_names_the_place_that_was_searched(self) -> None:
-        for message in (
-            f"No conversation found with session ID: {session(1)}",
-            "--resume requires a valid session ID or session title when used with --print. "
-            'Provided value "alpha" is not a UUID and does not match any session title.',
-        ):
-            self.assertEqual(
-                continue_error(continued(None), unborn(message), CONFIG_DIR),
-                f"claude error: {message} (searched /home/op/.claude for cwd /srv/work; "
-                "if it was started elsewhere, pass the `dir` it was started in)",
-            )
-
-    def test_any_other_exit_tells_claudes_message_alone(self) -> None:
-        self.assertEqual(
-            continue_error(continued(None), unborn("Not logged in"), CONFIG_DIR), "claude error: Not logged in"
-        )
-
-    def test_without_a_message_it_tells_what_was_seen(self) -> None:
-        silent = unborn("", detail="exit 0 without a result")
-        self.assertEqual(continue_error(continued(None), silent, CONFIG_DIR), "claude error: exit 0 without a result")
-        nothing = turn_end(Outcome.FAILED, exit_code=7, under_way=False)
-        self.assertIn("exited with code 7", continue_error(continued(None), nothing, CONFIG_DIR))
 
 
 class TheCheck(SynchronousTestCase):

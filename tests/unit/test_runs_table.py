@@ -414,7 +414,7 @@ class TheTable(FleetCase):
             phrase = f"Turn {row.turn[0]} of {row.turn[1]}"
             for text in (todo["body"], report, status_text({"subagents": [told]})):
                 self.assertIn(phrase, text)
-        # Whatever it says beside, the same three facts travel with the todo.
+        # Whatever it says extras, the same three facts travel with the todo.
         self.assertEqual(todo["subagent"], told)
         self.assertEqual(self.fleet.running, 0)
 
