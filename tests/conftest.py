@@ -16,9 +16,12 @@ from twisted.logger import ILogObserver, LogEvent, formatEvent, globalLogPublish
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
-# What a shell starts in the background ignores it, and so would every program that a test starts and interrupts.
+# What a shell starts in the background ignores the one, what nohup starts the other, and so would every program that a
+# test starts and signals.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class LoggedFailures(logging.Handler):
