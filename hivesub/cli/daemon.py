@@ -87,12 +87,22 @@ async def connected(url: str, token: str | None) -> AsyncIterator[Calls]:
     """A connection to the daemon at a base URL.
 
     :raises Unreachable: when there is none, also when it goes away later.
+    :raises Refused: when a request is too large for it.
     """
+    too_large: list[str] = []
+
+    async def hear(response: httpx2.Response) -> None:
+        # The SDK says of it no more than that it is an error; the daemon's own line says what would work.
+        if response.status_code == 413:
+            await response.aread()
+            too_large.append(response.text.strip())
+
     headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
     # No proxy of the environment: the daemon is on this machine, or named by its operator.
     timeout = httpx2.Timeout(ANSWER_S, connect=CONNECT_S)
     async with httpx2.AsyncClient(headers=headers, trust_env=False, timeout=timeout) as http:
         await _look(http, f"{url}/mcp")
+        http.event_hooks = {"response": [hear]}
         try:
             async with Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client:
                 yield Calls(client)
@@ -100,6 +110,8 @@ async def connected(url: str, token: str | None) -> AsyncIterator[Calls]:
             # The SDK's task groups wrap whatever goes through them, what the caller's own block raised too.
             why = _innermost(error)
             if isinstance(why, httpx2.HTTPError | ConnectionError | MCPError):
+                if too_large:
+                    raise Refused(too_large[0]) from None
                 words = str(why) or type(why).__name__
                 raise Unreachable(f"the daemon at {url} has stopped answering: {words}") from None
             raise why from None

@@ -163,6 +163,8 @@ def shell(daemon: Daemon, script: str, **changes: str) -> subprocess.CompletedPr
         ("hivesub start z <&-", 2, b"stdin is closed"),
         (r"printf 'caf\351' | hivesub start z", 2, b"not UTF-8 (byte 3)"),
         (r"""hivesub start z p --dir "$(printf '/b\351d')" """, 2, rb"/b\xe9d is not UTF-8"),
+        ("head -c 5000000 /dev/zero | tr '\\0' x | hivesub start z -", 1, b"body too large: a whole request may have"),
+        ("head -c 3000000 /dev/zero | hivesub start z -", 1, b"body too large: a whole request may have"),
         ("hivesub status > /dev/full", 4, b"could not be written: No space left on device"),
         ("hivesub status --json > /dev/full", 4, b"could not be written: No space left on device"),
         ("hivesub --help > /dev/full", 4, b"could not be written: No space left on device"),
