@@ -129,8 +129,10 @@ async def test_a_launcher_that_is_gone_is_no_failing_check(tmp_path: Path) -> No
     launcher.write_text('#!/bin/sh\nexec "$@"\n')
     launcher.chmod(0o755)
     with world(tmp_path / "own", options=["--checks", str(file), "--launcher", str(launcher)]) as own:
-        ready = own.dir / "ready"
-        await own.start("alpha", f"wait_for {ready}", "goal_reached done", goal="g", check="tests")
+        begun, ready = own.dir / "begun", own.dir / "ready"
+        steps = (f"write {begun} x", f"wait_for {ready}", "goal_reached done")
+        await own.start("alpha", *steps, goal="g", check="tests")
+        await until(begun.exists)  # through the launcher
         launcher.unlink()
         ready.touch()
         record = await own.agent.ended("alpha")
