@@ -23,7 +23,7 @@ NARROW = 64
 def table(records: Sequence[Record], passed_s: float = 0.0) -> RenderableType:
     """Subagents, a row each; where it is narrow, what matters less is left out."""
     if not records:
-        return Text("No subagent has been started yet.", style="dim")
+        return Text("No subagent has been started since the daemon came up.", style="dim")
     return _Table([clean(record) for record in records], passed_s)
 
 

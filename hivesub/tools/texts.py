@@ -105,7 +105,7 @@ def status_text(answer: StatusAnswer, *, ask_again: bool = False) -> str:
     if "counts" not in answer and len(records) == 1:
         return _with_results([_whole(records[0]), *more], records)
     if not records:
-        return "No subagent has been started yet; `start` makes one."
+        return "No subagent has been started since the daemon came up; `start` makes one."
     counts = answer.get("counts") or Counter(str(record["state"]) for record in records)
     return _with_results([_counts(counts, len(records)), *map(_line, records), *more], records)
 

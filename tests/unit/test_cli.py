@@ -317,7 +317,7 @@ class WhatIsDrawn(SynchronousTestCase):
             self.assertIn(words, text)
 
     def test_nobody_at_all_is_said_so(self) -> None:
-        self.assertIn("No subagent has been started yet.", drawn(table([])))
+        self.assertIn("No subagent has been started since the daemon came up.", drawn(table([])))
 
     def test_a_card_tells_goal_outcome_stop_and_report(self) -> None:
         record: Any = {**a_blocked_record("beta", "Which table?"), "report_file": "/srv/r.md", "result": "last words"}

@@ -291,7 +291,8 @@ class ListTextTests(SynchronousTestCase):
 
     def test_no_subagents_brings_how_to_make_one(self) -> None:
         self.assertEqual(
-            status_text({"subagents": [], "counts": {}}), "No subagent has been started yet; `start` makes one."
+            status_text({"subagents": [], "counts": {}}),
+            "No subagent has been started since the daemon came up; `start` makes one.",
         )
 
     def test_the_signal_that_killed_is_named(self) -> None:
