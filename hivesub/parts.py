@@ -193,6 +193,7 @@ def assemble(settings: Settings, reactor: Any, state_mark: str) -> Parts:
             wrappers=wrappers,
             launcher=settings.launcher,
             environ=settings.environ,
+            look=look,
         ),
         limits=Limits(clock=reactor, most_s=settings.limit_wait_s, spread_s=lambda: random.uniform(0, LIMIT_SPREAD_S)),
         transcripts=transcripts,

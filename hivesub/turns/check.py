@@ -10,10 +10,12 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.protocol import ProcessProtocol
+from twisted.logger import Logger
 from zope.interface import implementer
 
+from hivesub.errors import Unanswered
 from hivesub.interfaces import ICheck, IChecks
 from hivesub.records import CheckEnd, CheckOutcome
 from hivesub.redaction.detection import without_secrets
@@ -25,6 +27,7 @@ from hivesub.turns.processes import Kin
 from hivesub.turns.spawnerror import no_process
 from hivesub.turns.stream import Tail
 from hivesub.waiters import OneShot
+from hivesub.wording import internal_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from hivesub.config.checks import Check
+    from hivesub.system.lookups import Look
     from hivesub.turns.command import Wrappers
     from hivesub.turns.ladder import SignalsKin
 
@@ -42,6 +46,7 @@ TAIL_CHARS = 4000
 _TAIL_BYTES = 4 * TAIL_CHARS
 DRAIN_S = 0.5
 """Seconds after the exit until the pipes are closed, which something that it started may hold."""
+_log = Logger()
 _NOT_FOUND = {126: "its program cannot be executed", 127: "its program was not found"}
 
 
@@ -79,9 +84,28 @@ class RunningCheck(ProcessProtocol):
         return self._end.wait()
 
     def stop(self, reason: str) -> None:
-        if self._status is None and self._stopped is None and self._ladder is not None:
-            self._stopped = reason
+        if self._status is not None or self._stopped is not None:
+            return
+        self._stopped = reason
+        if self._ladder is not None:
             self._ladder.begin()
+        else:
+            self._end_without_process(CheckOutcome.KILLED, reason)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether somebody stopped it, perhaps before there was a process."""
+        return self._stopped is not None
+
+    def not_run(self, why: str) -> None:
+        """No process could be made for it."""
+        if not self.stopped:
+            self._end_without_process(CheckOutcome.NOT_RUN, why)
+
+    def _end_without_process(self, outcome: CheckOutcome, why: str) -> None:
+        self._end.fire(
+            CheckEnd(name=self.name, outcome=outcome, exit_code=None, detail=why, tail="", ended_at=self._now())
+        )
 
     def connectionMade(self) -> None:
         transport: IProcessTransport = self.transport  # type: ignore[assignment]
@@ -141,27 +165,12 @@ class RunningCheck(ProcessProtocol):
         return CheckEnd(name=self.name, outcome=outcome, exit_code=code, detail=detail, tail=tail, ended_at=self._now())
 
 
-@implementer(ICheck)
-class _NeverRan:
-    """A check that no process could be made for."""
-
-    def __init__(self, end: CheckEnd, began_at: float) -> None:
-        self.name = end.name
-        self.began_at = began_at
-        self._end = end
-
-    def when_ended(self) -> Deferred[CheckEnd]:
-        return succeed(self._end)
-
-    def stop(self, reason: str) -> None:
-        """Nothing: it has ended."""
-
-
 @implementer(IChecks)
 class Checks:
     """The operator's checks.
 
     :param environ: the daemon's own; a check gets what a child gets, less what is named like a secret.
+    :param look: looks at the run's directory.
     :param make_kin: gives, for a child's id and mark, what reaches it and all that it started with a signal.
     """
 
@@ -176,6 +185,7 @@ class Checks:
         wrappers: Wrappers,
         launcher: Sequence[str],
         environ: Mapping[str, str],
+        look: Look,
         make_kin: Callable[[int, str], SignalsKin] = Kin,
     ) -> None:
         self._reactor = reactor
@@ -186,6 +196,7 @@ class Checks:
         self._wrappers = wrappers
         self._launcher = tuple(launcher)
         self._environ = environ
+        self._look = look
         self._make_kin = make_kin
 
     @property
@@ -202,19 +213,28 @@ class Checks:
             redact=self._redact,
             make_ladder=lambda pid, clear: Ladder(self._clock, self._make_kin(pid, mark), clear),
         )
-        argv = wrapped_argv(check.argv, dir=directory, wrappers=self._wrappers, launcher=self._launcher)
-        why = self._why_not(check, directory, environ)
-        if not why:
+        beginning = Deferred.fromCoroutine(self._begin(running, check, directory, environ))
+        beginning.addErrback(self._lost, running)
+        return running
+
+    async def _begin(self, running: RunningCheck, check: Check, directory: str, environ: Mapping[str, str]) -> None:
+        try:
+            why = await self._look(f"check `{check.name}`: {directory!r}", self._why_not, check, directory, environ)
+        except Unanswered as error:
+            why = str(error)
+        if not why and not running.stopped:
+            argv = wrapped_argv(check.argv, dir=directory, wrappers=self._wrappers, launcher=self._launcher)
             try:
                 self._reactor.spawnProcess(running, argv[0], argv, env=environ, path=None)
             except OSError as error:
                 why = no_process(error)
-        if not why:
-            return running
-        end = CheckEnd(
-            name=name, outcome=CheckOutcome.NOT_RUN, exit_code=None, detail=why, tail="", ended_at=self._now()
-        )
-        return _NeverRan(end, self._clock.seconds())
+        if why:
+            running.not_run(why)
+
+    def _lost(self, failure: Failure, running: RunningCheck) -> None:
+        """A bug of ours: the run goes on without its check."""
+        _log.failure("the check {name} could not be begun", failure, name=running.name)
+        running.not_run(internal_error(failure.value))
 
     def _why_not(self, check: Check, directory: str, environ: Mapping[str, str]) -> str:
         if not os.path.isdir(directory):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from twisted.internet.defer import Deferred
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from hivesub.config.checks import Check
+from hivesub.errors import Unanswered
 from hivesub.interfaces import ICheck, IChecks
 from hivesub.records import CheckEnd, CheckOutcome, LeftProcess
+from hivesub.system.lookups import Look, at_once
 from hivesub.testing import FakeChild, FakeProcessReactor
 from hivesub.turns.check import TAIL_CHARS, Checks
 from hivesub.turns.command import Wrappers
@@ -40,6 +44,7 @@ class ACheck(SynchronousTestCase):
     def setUp(self) -> None:
         self.reactor = FakeProcessReactor()
         self.kin: list[FakeKin] = []
+        self.look: Look = at_once
         self.dir = Path(self.mktemp()).resolve()
         self.dir.mkdir()
         self.checks = self.checks_of("sh", "-c", "x")
@@ -54,6 +59,7 @@ class ACheck(SynchronousTestCase):
             wrappers=Wrappers(env="/usr/bin/env", setsid="/usr/bin/setsid"),
             launcher=(),
             environ={"PATH": "/usr/bin:/bin", "API_TOKEN": "not for a check", "HIVESUB_URL": "x", "LANG": "C"},
+            look=self.look,
             make_kin=self.make_kin,
         )
 
@@ -159,3 +165,40 @@ class ACheck(SynchronousTestCase):
             (self.end().outcome, self.end().detail), (CheckOutcome.NOT_RUN, "no program 'no-such-program' to be found")
         )
         self.assertEqual(self.reactor.children, [])
+
+    def test_a_directory_that_does_not_answer_holds_nothing_up_and_is_named(self) -> None:
+        answers = self.hung()
+        self.start()
+        self.assertFalse(self.reactor.children)
+        answers[0].errback(Unanswered(f"check `tests`: {str(self.dir)!r}: its file system has not answered"))
+        self.assertEqual(self.end().outcome, CheckOutcome.NOT_RUN)
+        self.assertIn("its file system has not answered", self.end().detail)
+
+    def test_one_that_is_stopped_while_its_directory_is_looked_at_is_never_spawned(self) -> None:
+        answers = self.hung()
+        self.start()
+        self.running.stop("interrupted by the agent")
+        self.assertEqual((self.end().outcome, self.end().detail), (CheckOutcome.KILLED, "interrupted by the agent"))
+        answers[0].callback("")
+        self.assertFalse(self.reactor.children)
+
+    def test_a_bug_in_its_beginning_is_logged_and_ends_it(self) -> None:
+        answers = self.hung()
+        self.start()
+        answers[0].errback(ZeroDivisionError("ours"))
+        self.assertEqual(
+            (self.end().outcome, self.end().detail), (CheckOutcome.NOT_RUN, "internal error: ZeroDivisionError")
+        )
+        self.assertEqual(len(self.flushLoggedErrors(ZeroDivisionError)), 1)
+
+    def hung(self) -> list[Deferred[str]]:
+        """Have each look answer only once the test says what."""
+        answers: list[Deferred[str]] = []
+
+        async def look(where: str, function: Any, *args: object) -> str:
+            answers.append(Deferred())
+            return await answers[-1]
+
+        self.look = look
+        self.checks = self.checks_of("sh", "-c", "x")
+        return answers
