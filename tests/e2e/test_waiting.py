@@ -126,7 +126,12 @@ async def test_a_model_that_continues_a_killed_subagent_reads_that_it_was_killed
     model.script("marker-scout", hang("half of"))
     await agent.call("start", name="scout", prompt="marker-scout: go")
     await eventually(lambda: model.requests_for("marker-scout"))
-    os.kill((await agent.record("scout"))["pid"], signal.SIGKILL)
+    record = await agent.record("scout")
+    # Claude writes its session to disk beside its first request: before the prompt is there, there is none to continue.
+    kept = daemon.home / ".claude" / "projects"
+    session = f"{record['session_id']}.jsonl"
+    await eventually(lambda: any('"type":"user"' in path.read_text() for path in kept.rglob(session)))
+    os.kill(record["pid"], signal.SIGKILL)
     assert (await agent.ended("scout"))["state"] == "killed"
     model.script("marker-agent", use(CONTINUE, name="scout", prompt="marker-again: go on"), say("it goes on"))
     await run_agent(claude, daemon, sandbox, "marker-agent: have it go on")
