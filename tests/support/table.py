@@ -38,8 +38,8 @@ _SECTIONS = {
     ),
     "model": (
         "What an agent's model reads",
-        "A tool's answer has a text and structured content that say the same; claude gives its model one of them. A "
-        "refusal has a text alone.",
+        "An answer has a text alone, unless a call asks for the record in its `_meta`, which no agent does; a refusal "
+        "too.",
         ("claude", "of the tools, in its first request", "of an answer", "of a refusal"),
     ),
     "other": (
