@@ -14,6 +14,7 @@ from attrs import frozen
 
 from hivesub.address import Address
 from hivesub.config.checks import read_checks
+from hivesub.config.jsonfile import file_text
 from hivesub.redaction.detection import environment_secrets, url_secrets
 from hivesub.redaction.redactor import Redactor
 from hivesub.runs.announcement import Announcer
@@ -36,7 +37,7 @@ from hivesub.tools.subagent import subagent_server
 from hivesub.turns.check import Checks
 from hivesub.turns.command import child_environment, config_dir, find_wrappers
 from hivesub.turns.program import Claude
-from hivesub.turns.serverfile import ServerFile, file_text
+from hivesub.turns.serverfile import ServerFile
 from hivesub.turns.spawner import TurnSpawner
 from hivesub.turns.toolset import resolve_tools
 from hivesub.turns.transcript import Transcripts

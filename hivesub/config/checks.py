@@ -5,13 +5,13 @@ Owns the file's shape and its errors. Running one is `hivesub.turns.check`'s.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from attrs import frozen
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
+from hivesub.config.jsonfile import parsed
 from hivesub.errors import ConfigError
 
 DEFAULT_TIMEOUT_S = 600.0
@@ -45,7 +45,7 @@ def read_checks(text: str, source: str) -> Mapping[str, Check]:
     :returns: the checks by name, in the file's order.
     :raises ConfigError: names the file, the check and the key at fault.
     """
-    whole = _parsed(text, source)
+    whole = parsed(text, source)
     if not isinstance(whole, dict):
         raise ConfigError(f"{source}: must be a JSON object of the shape {SHAPE}")
     return {name: _read(name, entry, f"{source}: check {name[:80]!r}") for name, entry in whole.items()}
@@ -74,20 +74,3 @@ def _fault(error: Any) -> str:
     if key == "timeout_s":
         return f"timeout_s: must be a number of seconds above 0 up to {MAX_TIMEOUT_S:g}"
     return f"must be an object of the shape {SHAPE[9:-1]}"
-
-
-def _parsed(text: str, source: str) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in pairs]
-        doubled = next((key for key in keys if keys.count(key) > 1), None)
-        if doubled is not None:
-            raise ConfigError(f"{source}: the key {doubled[:80]!r} stands twice in one object")
-        return dict(pairs)
-
-    try:
-        text.encode()
-        return json.loads(text.removeprefix("\ufeff"), object_pairs_hook=unique)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{source}: no JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{source}: no JSON that can be read") from None

@@ -5,7 +5,6 @@ Owns the check of the whole file and its reading anew. It may hold secrets: it i
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 from attrs import field, frozen
 from twisted.logger import Logger
 
+from hivesub.config.jsonfile import file_text, parsed
 from hivesub.errors import ConfigError
 from hivesub.records import CONTROL_SERVER
 from hivesub.redaction.detection import server_secrets, url_secrets
@@ -91,25 +91,13 @@ class ServerFile:
         return read_servers(file_text(self._path, "--mcp-servers"), f"--mcp-servers: {self._path}")
 
 
-def file_text(path: Path, option: str) -> str:
-    """The text of a file that an option names. Blocking.
-
-    :raises ConfigError: naming the option, when it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"{option}: {path} cannot be read: {why}") from None
-
-
 def read_servers(text: str, source: str) -> Servers:
     """Check an operator's server file whole: `{"mcpServers": {name: {…}}}`, each entry with `command` or `url`.
 
     :param source: what errors call the file, such as `--mcp-servers: /etc/hivesub/servers.json`.
     :raises ConfigError: names the file, the server and the field at fault, never a value.
     """
-    whole = _parsed(text, source)
+    whole = parsed(text, source)
     if isinstance(whole, dict):
         _check_writable({key: value for key, value in whole.items() if key != "mcpServers"}, source)
     servers = whole.get("mcpServers") if isinstance(whole, dict) else None
@@ -131,23 +119,6 @@ def read_servers(text: str, source: str) -> Servers:
                 passed = {"type": _type(kind), **_without(passed, "type")}
             shared[name] = passed
     return Servers(shared=shared, names=tuple(servers), secrets=frozenset(found))
-
-
-def _parsed(text: str, source: str) -> Any:
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        keys = [key for key, _ in pairs]
-        doubled = next((key for key in keys if keys.count(key) > 1), None)
-        if doubled is not None:
-            # Readers differ in which of the two they take, and one of them may be the one that shares.
-            raise ConfigError(f"{source}: the key {doubled[:80]!r} stands twice in one object")
-        return dict(pairs)
-
-    try:
-        return json.loads(text.removeprefix("\ufeff"), object_pairs_hook=unique)
-    except json.JSONDecodeError as error:
-        raise ConfigError(f"{source}: no JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
-    except (ValueError, RecursionError):
-        raise ConfigError(f"{source}: no JSON that can be read: nested too deeply, or a number too long") from None
 
 
 def _check_name(name: str, where: str) -> None:
