@@ -17,6 +17,7 @@ VALUED = {
     "--effort": "<level>",
     "--fallback-model": "<model>",
     "--input-format": "<format>",
+    "--json-schema": "<schema>",
     "--max-budget-usd": "<amount>",
     "--max-turns": "<turns>",
     "--mcp-config": "<configs...>",

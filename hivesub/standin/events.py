@@ -105,6 +105,7 @@ def result(
     stop_reason: str | None,
     api_status: int | None,
     index: int,
+    structured: Any = None,
 ) -> Event:
     """The last event of a turn, or of one wake of it. `"type": "result"` stands deep inside, as in claude's."""
     event: Event = {
@@ -126,6 +127,8 @@ def result(
     if words is not None:
         event["api_error_status"] = api_status
         event["result"] = words
+    if structured is not None:
+        event["structured_output"] = structured
     event["type"] = "result"
     event["duration_ms"] = 184
     event["uuid"] = fresh_uuid()

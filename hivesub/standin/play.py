@@ -59,6 +59,7 @@ class Play:
         self.begun = False
         self.said = ""
         self.answer = ""
+        self.structured: Any = None  # a typed result, see `--json-schema`
         self.calls = 0
         self.cost_usd = ANSWER_COST_USD
         self.tokens = ANSWER_TOKENS
@@ -103,6 +104,8 @@ class Play:
         self.begun = True
         self.session.save()
         servers = [{"name": one.name, "status": one.status, "source": "dynamic"} for one in self.servers]
+        if self.arguments.value("--json-schema") is not None:
+            self.tools = [*self.tools, "StructuredOutput"]
         offered = [f"mcp__{one.name}__{tool}" for one in self.servers for tool in one.tools]
         model = self.arguments.value("--model") or events.MODEL
         self.emit(events.init(self.session.id, cwd, self.tools + offered, servers, model))
@@ -148,6 +151,7 @@ class Play:
             stop_reason=stop_reason if stop_reason != "" else _stop_reason(is_error, terminal_reason),
             api_status=api_status,
             index=self.results,
+            structured=self.structured,
         )
         self.results += 1
         self.worked = True

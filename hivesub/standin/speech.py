@@ -56,6 +56,12 @@ def result(play: Play, rest: str) -> None:
     )
 
 
+def structured(play: Play, rest: str) -> None:
+    """`structured JSON`: the typed result that `--json-schema` asks for, with which the turn ends."""
+    play.structured = json.loads(rest)
+    play.result(stop_reason="tool_use")
+
+
 def no_result(play: Play, rest: str) -> None:
     """`no-result`: the turn ends without one."""
     play.silent_end = True
@@ -232,8 +238,7 @@ def fill(play: Play, rest: str) -> None:
 VERBS = {
     deed.__name__: deed
     for deed in (
-        text, result, no_result, cost, tokens, api_retry, api_error, limit, refuse, overflow, budget, interrupted,
-        background,
-        begin_task, end_task, event, line, flood, stdout, stderr, fill,
+        text, result, structured, no_result, cost, tokens, api_retry, api_error, limit, refuse, overflow, budget,
+        interrupted, background, begin_task, end_task, event, line, flood, stdout, stderr, fill,
     )
 }  # fmt: skip

@@ -96,6 +96,11 @@ def hits_its_limit(resets_at: int) -> Act:
     return Act((f"limit {max(0, resets_at - int(time.time()))}",), (limit(resets_at),) * 4)
 
 
+def gives_shape(value: Mapping[str, Any]) -> Act:
+    """The model gives the typed result that it was asked for."""
+    return Act((f"structured {json.dumps(value)}",), (use("StructuredOutput", **value), say("unused")))
+
+
 def refuses() -> Act:
     """The model refuses, and once more when claude asks it again."""
     return Act(("refuse",), (broken_off("refusal", "no"),) * 4)

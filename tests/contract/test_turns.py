@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.contract.claudes import (
     ANSWER_USD,
     Claude,
     fails,
+    gives_shape,
     hits_its_limit,
     is_good_result,
     lacks_its_key,
@@ -183,6 +185,14 @@ def test_an_answer_that_was_paused_ends_with_exit_0_and_says_so_in_its_stop_reas
     assert ran.code == 0
     assert (ran.result["is_error"], ran.result["subtype"]) == (False, "success")
     assert (ran.result["stop_reason"], ran.result["terminal_reason"]) == ("pause_turn", "completed")
+
+
+def test_a_typed_result_comes_beside_the_text_by_a_tool_of_its_own(claude: Claude) -> None:
+    schema = {"type": "object", "properties": {"passed": {"type": "integer"}}, "required": ["passed"]}
+    ran = claude.run(gives_shape({"passed": 42}), f"--json-schema={json.dumps(schema)}")
+    assert "StructuredOutput" in ran.init["tools"]
+    assert (ran.code, ran.result["subtype"], ran.result["is_error"]) == (0, "success", False)
+    assert (ran.result["structured_output"], ran.result["stop_reason"]) == ({"passed": 42}, "tool_use")
 
 
 def test_claude_s_own_bound_of_turns_is_an_error_of_its_own_kind(claude: Claude) -> None:
