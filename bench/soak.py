@@ -34,6 +34,7 @@ from bench.soak_child import ENDS, write_soak_child
 from bench.watch import Sample, Watch, descriptors, thirds
 from bench.wire import MODERN, Connection, call_bytes, percentile
 
+TODOS = "todos.jsonl"
 POLLERS = 10
 WHIMS = 5
 AT_ONCE = 6
@@ -107,7 +108,7 @@ class Soak:
         return float(times.user + times.system)
 
     def todos(self) -> list[dict[str, Any]]:
-        path = self.root / "state" / "todos.jsonl"
+        path = self.root / TODOS
         return read_todos(path.read_text()) if path.exists() else []
 
     def say(self, text: str) -> None:
@@ -164,7 +165,9 @@ def grown(samples: Sequence[Sample]) -> list[str]:
 @contextmanager
 def soaking(root: Path) -> Iterator[Soak]:
     """A daemon to load; one run has warmed it up."""
-    with daemon(root, write_soak_child(root / "bin"), options=["--max-running", "1000"]) as served:
+    # A file that is named is never rotated: the daemon's own keeps some five thousand todos.
+    options = ["--max-running", "1000", "--todo", str(root / TODOS)]
+    with daemon(root, write_soak_child(root / "bin"), options=options) as served:
         soak = Soak(served, root)
         with soak.client() as client:
             soak.start(client, "warm", "stream 0.2 good")
