@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hivesub.tools import subagent
+from hivesub.turns.toolset import DEFAULT_TOOLS
 from tests.compat.claudes import NEWEST, OLDER, OLDEST, Claude, asked_protocol, claude, environment, listed, results
 from tests.realclaude.model import ScriptedModel
 from tests.realclaude.steps import say, use
@@ -47,7 +48,7 @@ def test_a_session_starts_watches_and_interrupts_a_subagent(
 
     told = listed(model, "marker-agent")
     assert sorted(told) == sorted(TOOLS)
-    for tool in subagent.subagent_tools(FakeFleet(), ("Read",)):
+    for tool in subagent.subagent_tools(FakeFleet(), DEFAULT_TOOLS):
         assert told[tool.name]["description"] == tool.description
         listed_as = told[tool.name]["input_schema"]["properties"]
         assert listed_as.keys() == tool.definition().input_schema["properties"].keys()
